@@ -56,9 +56,10 @@ endif
 CFLAGS  += -pthread
 LDFLAGS += -pthread
 
-# The code that each request runs is linked first, so that it lies within 64 KiB: of each 64 KiB that a new process comes to it
-# maps, by a page fault, what the page cache holds. A child of fork had 16 faults (12 or 13 where the program had just been
-# written, and so lay in larger pieces) and has 12 or 13; after a boot a request took 0.88 times the CPU time.
+# The code that each request runs is linked first, so that it lies within 64 KiB: a page fault of a
+# new process maps whatever the page cache holds of the 64 KiB around it. A child of fork had 16
+# faults (12 or 13 where the program had just been written, and so lay in larger pieces), and now
+# has 12 or 13; after a boot a request took 0.88 times the CPU time.
 OFTEN   := $(patsubst %,common/%.c,server sandbox connection exchange seats scoreboard net/transport net/transport_plain \
              net/address_limit http/request http/fields http/path http/response http/conditional http/date http/mime_type \
              files/files base/text base/open_beneath base/clock net/listener acceptor services signals workers/process_crew)
@@ -69,8 +70,9 @@ OBJECTS = $(foreach file,$(OFTEN) $(filter-out $(OFTEN),$(COMMON)) $(if $(ESCAPE
 
 # All servers contain OpenSSL, but a server without TLS must not pay for it: a fork costs time for each page that it copies,
 # and a new process for each window of 64 KiB that it touches. So, in the static servers, the tables of OpenSSL have their own
-# sections, whose memory common/net/tls.c frees; OpenSSL is linked last; and our constants begin at a window. The data begin
-# where the three locks of the C library that each fork takes lie on one page.
+# sections, whose memory common/net/tls.c frees; OpenSSL is linked last; and our constants begin with
+# a window. The data begin at an offset that puts the three locks of the C library, which each fork
+# takes, on one page.
 ifeq ($(SANITIZE)$(DEBUG),)
 FIRST   := $(SHARED)/first.o
 OPENSSL := $(SHARED)/openssl/libssl.a $(SHARED)/openssl/libcrypto.a
@@ -88,8 +90,9 @@ all: $(SERVERS) $(if $(OUTPUT),,collect)
 
 # Text and constants share one mapping, and so constants are executable: fork and exit cost time for each mapping. The two that
 # -z separate-code adds take 2 us of a fork and its exit. With them a request of fork_server took 2.6% more CPU time (0.7 to 4.4%
-# in 150 interleaved pairs of runs beside other work), where all hardening may cost 2%. The program is a copy of the linker's
-# output: the page cache holds a file that was written in one go in larger pieces, which makes a fork 5 to 9% cheaper.
+# in 150 interleaved pairs of runs beside other work), where all hardening may cost 2%. The program
+# is a copy of the linker's output: a file that was written in one go lies in larger pieces in the
+# page cache, which makes a fork 5 to 9% cheaper.
 $(SERVERS): LDFLAGS += -Wl,-z,noseparate-code,-z,max-page-size=65536,-z,pack-relative-relocs
 $(SERVERS): $(OUTPUT)%: $(FIRST) $(SHARED)/%.o $(OBJECTS) $(filter %.a,$(OPENSSL))
 	$(call say,LINK,$@)
@@ -155,8 +158,9 @@ $(UNITS): $(BUILD)/%: $(BUILD)/tests/%.o $(OBJECTS)
 	$(call say,LINK,$@)
 	$(quiet)$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lssl -lcrypto -lcmocka -lm
 
-# make fuzz TIME=60: runs each fuzzer so many seconds by libFuzzer (clang-14, libclang-rt-14-dev), or with ENGINE=afl by AFL++
-# (afl++). It starts from its seeds and from tests/corpora/NAME. FUZZERS=request names one of them; tests/fuzz has the rest.
+# make fuzz TIME=60: runs each fuzzer for 60 seconds with libFuzzer (clang-14, libclang-rt-14-dev),
+# or, with ENGINE=afl, with AFL++ (afl++). It starts from its seeds and from tests/corpora/NAME.
+# FUZZERS=request runs that one alone; tests/fuzz has more options.
 TIME      = 60
 ENGINE    = libfuzzer
 CLANG     = $(if $(filter afl,$(ENGINE)),AFL_QUIET=1 afl-clang-fast,clang-14)
@@ -223,14 +227,15 @@ uninstall:
 	rm -f $(MODELS:%=$(DESTDIR)$(bindir)/%) $(DESTDIR)$(bindir)/dcollect $(PAGES:%=$(DESTDIR)$(mandir)/man1/%)
 	rm -f $(DESTDIR)$(compdir)/dcollect $(MODELS:%=$(DESTDIR)$(compdir)/%)
 
-# How far clang's analyzer follows a function. Its own bound, 225000, takes four times as long: make lint NODES=225000.
+# NODES limits how far clang's analyzer follows a function. Its own limit takes four times as long:
+# make lint NODES=225000.
 NODES := 20000
 
 lint: lint-c lint-scripts
 
 lint-c:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
-	@# Its analyzer takes what it knows of a file's identifiers for those of the next: so each has a process of its own.
+	@# The analyzer applies what it knows of one file's names to the next: each file has a process.
 	printf '%s\n' $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) | xargs -P "$$(nproc)" -I FILE \
 	    clang-tidy --quiet FILE -- $(CPPFLAGS) -std=c17 -Xclang -analyzer-config -Xclang max-nodes=$(NODES) 2>/dev/null
 	cppcheck -j "$$(nproc)" --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \

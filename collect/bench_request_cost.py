@@ -3,8 +3,8 @@ peers: `make bench`.
 
 Each round starts every subject once, in shuffled order, puts `ab -n 4000 -c 10` on small.txt with
 one connection per request, and takes the CPU time of the server from outside (launch.c). Ratios are
-taken within rounds, so that a machine that changes its speed does not matter. Shown are the median,
-the smallest and the largest.
+taken within rounds, so that a machine that changes its speed does not matter. The tables show the
+median, the smallest and the largest ratio.
 
 Then the same with big.txt, and with a document of 1 MiB and a tenth of the requests.
 Then, on one connection, `ab -k -c 1 -n 1000`; on 32 and 256 kept connections, wrk; and httperf with
@@ -13,9 +13,9 @@ Then HTTPS, with a key of P-256 and of RSA-2048, sessions new and resumed: the w
 connections (or --requests, if that is less), ten at once (--concurrency), on ours and on nginx.
 
 Where a server is a subject with options, as in `--subjects fork+no-sandbox`, a line below the table
-says how much more it costs without them, by bursts.py. `--before DIR` says the same, and nothing
-else, of each server of this source tree and of another one, which has been built. A part whose
-number of rounds is 0 is left out.
+says how much more it costs without them, by paired_bursts.py. `--before DIR` instead compares, in
+the same way, each server of this source tree with that of another tree, which has been built. A
+part whose number of rounds is 0 is left out.
 
 Then how cost grows: the same CPU time at concurrency 1, 10, 100 and 1,000, and the memory of an
 idle keep-alive connection where 100 and 1,000 of them are held (10,000 for event loops): the
@@ -61,7 +61,7 @@ from collect.measure.study_lock import study_lock
 from collect.project import CLIENTS, DATA, fail, say
 
 FLOOR_OF = {"fork": "floor-fork", "thread": "floor-thread", "iterative": "floor-one"}
-# More idle connections than that are for event loops alone.
+# From this many idle connections on, event loops alone are measured.
 MANY = 5000
 LOOPS = ("epoll", "uring")
 IDLE_SECONDS = 600
@@ -236,7 +236,7 @@ def differences(bench: Bench, pairs: Iterable[tuple[Setting, Setting]]) -> None:
 
 
 def with_options(bench: Bench, chosen: Iterable[str]) -> list[tuple[Setting, Setting]]:
-    """The server without options, and with them, of each subject that has some."""
+    """Returns each subject that has options, as a pair: without them, and with them."""
     return [
         (replace(bench.setting, label=recipe_name(label)), replace(bench.setting, label=label))
         for label in chosen
@@ -384,7 +384,7 @@ def growth_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]
     title = "How cost grows: CPU us/request by concurrency, one connection per request"
     print(f"\n{title}, {count} rounds")
     growth_table(bench, "grow", chosen, options.growth)
-    # The floors keep no connection, and nobody is sent away while the others come.
+    # The floors keep no connection. The others must keep the first one until the last one has come.
     bench.setting = replace(bench.setting, idle_timeout=IDLE_SECONDS)
     holders = [subject for subject in chosen if not is_floor(subject)]
     loops = [subject for subject in holders if recipe_name(subject) in LOOPS]
@@ -468,7 +468,7 @@ def _chosen(words: str) -> list[str]:
 
 
 def _of_both(before: Path, words: str) -> list[str]:
-    """The servers that this source tree and another one have, of the named ones."""
+    """Of the named servers, those that both this source tree and another one have."""
     chosen = []
     for label in words.replace(",", " ").split() or our_servers():
         if recipe_name(label) not in our_servers():

@@ -176,7 +176,7 @@ def _next(campaign: Campaign) -> list[tuple[str, int]]:
 
 def go(campaign: Campaign, report: Callable[[Path], None]) -> int:
     """Measures round after round; writes the reports at the end; returns the exit status."""
-    # It needs packages that only `prepare` has installed.
+    # This import needs packages that `prepare` has installed.
     from collect.infer.power import advice
 
     begin_time, worst = monotonic(), DONE

@@ -1,4 +1,4 @@
-"""Refuses what a study names and nobody knows, before anything runs."""
+"""Refuses a study that names something that does not exist, before anything runs."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def _check_server(study: Study, source: Source, key: str, label: str) -> None:
 
 
 def _check_file(study: Study, source: Source, key: str, name: str) -> None:
-    """Documents of other services have numbers for names; another server may have any."""
+    """Checks the name of a document. A service other than `files` has numbers or kinds of work for
+    names; a server with a command may have any."""
     alone = all(recipe_name(label) in study.commands for label in study.levels["server"])
     numbered = name.isdigit() and set(study.levels["service"]) != {"files"}
     if name in WORK_KINDS and "work" in study.levels["service"]:

@@ -1,4 +1,4 @@
-"""What completes the command in bash, from the table of its options."""
+"""Makes the script that completes the command in bash, from the table of its options."""
 
 from __future__ import annotations
 

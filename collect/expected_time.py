@@ -21,7 +21,7 @@ Key = tuple[str, ...]
 USUAL = "fork-vs-thread"
 # An interrupted study has gaps between its runs, which cost nothing.
 GAP_SECONDS = 120.0
-# A look into a server, once a round for each cell, by what looks.
+# The seconds of a look into a server, by instrument; each cell has one look a round.
 LOOK_SECONDS = {"strace": 1.5, "perf": 4.0}
 HOSTS_SECONDS = 4.0
 LINK_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -38,7 +38,7 @@ ALIKE = (
 
 @dataclass
 class _Cost:
-    """The seconds that runs took: each for itself, and for its requests."""
+    """The cost of runs: the seconds beside their loads, those of the loads, and the requests."""
 
     runs: int = 0
     aside: float = 0.0
@@ -52,8 +52,8 @@ class _Cost:
         self.requests += other.requests
 
     def of(self, requests: float, most: float) -> float:
-        """Returns the seconds of a run with this number of requests; 0: nobody knows it. The load
-        takes so many seconds at most."""
+        """Returns the seconds of a run with this number of requests (0: unknown), whose load takes
+        `most` seconds at most."""
         known = requests and self.requests
         load = self.load * (requests / self.requests if known else 1 / self.runs)
         return self.aside / self.runs + min(load, most)
@@ -66,8 +66,7 @@ def _requests(cell: Cell) -> float:
 
 
 def _more_seconds(study: Study, cell: Cell) -> float:
-    """Returns how much longer a run takes than others, by its duration or by the work of its
-    requests."""
+    """Returns the seconds that its duration, or the work of its requests, adds to a run."""
     if cell["load"] in FOR_A_TIME:
         return float((study.duration or 2) + study.seconds_before)
     if not cell["amount"].isdigit() or cell["file"] == "touch":
@@ -109,7 +108,7 @@ def _costs(path: Path) -> Costs:
 
 
 class _Past:
-    """What earlier runs cost. A study over another link takes longer."""
+    """The cost of earlier runs. Over a slower link runs take longer."""
 
     def __init__(self, path: Path, study: Study) -> None:
         self.study = load_study(path.parent / STUDY_FILE)
@@ -169,6 +168,6 @@ def expected_seconds(study: Study, cells: Cells) -> float:
         for key, blocks in cells.blocks.items()
     )
     looks = len(cells.blocks) * sum(LOOK_SECONDS[name] for name in study.instruments)
-    # The runs of other machines begin at an agreed moment.
+    # Loads on other machines begin at an agreed moment, some seconds later.
     leads = HOSTS_SECONDS * sum(cells.blocks.values()) if study.load_hosts else 0.0
     return runs + looks + leads if runs else 0.0

@@ -6,7 +6,8 @@ import gzip
 import zlib
 from pathlib import Path
 
-# What is left after the end of a member is copied: whole files would be, once a member.
+# zlib copies the input that follows the end of a member: given a whole file, it would copy the rest
+# of the file once a member.
 PIECE = 4096
 
 

@@ -15,7 +15,7 @@ def thousands(value: float) -> str:
 
 
 def human(value: float | str | None) -> str:
-    """Three digits that count: 39,123; 123; 12.3; 1.23; 0.0123. A missing value is a dash."""
+    """At least three significant digits: 39,123; 12.3; 1.23; 0.0123. A missing value is a dash."""
     if value is None or value in ("-", ""):
         return DASH
     number = float(value)

@@ -71,7 +71,7 @@ def replay(line: Line) -> Path:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    """An interrupted replay leaves no folder of nothing."""
+    """Removes the folder of an interrupted replay, if it is empty."""
     with suppress(OSError):
         folder.rmdir()
 

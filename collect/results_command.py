@@ -35,7 +35,7 @@ from collect.schema import TABLES
 from collect.tables import whole_lines
 
 PAGE = "index.html"
-# What studies write into their folders, and the end of the name of a file that is being written.
+# The files and folders that studies and replays write, and the suffix of a file until it is whole.
 FILES = frozenset(
     {table.file for table in TABLES}
     | {STUDY_FILE, MACHINE_FILE, CAMPAIGN_FILE, RAW_FILE, LOCK_FILE, PAGE, "report.md"}

@@ -85,7 +85,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def number(value: float) -> str:
-    """Returns six digits, as tables have them; - for nothing."""
+    """Returns a number with six significant digits, as tables have it; - for NaN."""
     return "-" if math.isnan(value) else f"{value:.6g}"
 
 

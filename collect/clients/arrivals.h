@@ -1,4 +1,4 @@
-/* When requests arrive that do not wait for each other: at even distances, or as a Poisson process.
+/* The times at which requests arrive that do not wait for each other: even, or a Poisson process.
  *
  * The same seed gives the same times. */
 #ifndef COLLECT_ARRIVALS_H
@@ -13,7 +13,7 @@ struct arrivals {
     double gap; /* the mean distance, in nanoseconds */
     bool poisson;
     double next;                 /* in nanoseconds since the start */
-    double surge_gap, surge_end; /* the mean distance until then, if there is a surge */
+    double surge_gap, surge_end; /* the mean distance in a surge, and its end */
 };
 
 /* Returns a random number (SplitMix64). */
@@ -37,7 +37,7 @@ static inline double arrivals_gap(struct arrivals *arrivals)
     return -log(((double)(arrivals_random(arrivals) >> 11) + 1) / 9007199254740992.0) * gap;
 }
 
-/* Begins with so many arrivals a second. The first of even ones comes at once. */
+/* Begins with so many arrivals a second. The first even arrival comes at once. */
 static inline struct arrivals arrivals_begin(double rate, bool poisson, uint64_t seed)
 {
     struct arrivals arrivals = {.state = seed, .gap = 1e9 / rate, .poisson = poisson};
@@ -46,7 +46,7 @@ static inline struct arrivals arrivals_begin(double rate, bool poisson, uint64_t
     return arrivals;
 }
 
-/* Has so many times as many arrivals at first, for so many seconds. */
+/* Begins with a surge: for so many seconds there are so many times as many arrivals. */
 static inline void arrivals_surge(struct arrivals *arrivals, double times, double seconds)
 {
     arrivals->surge_gap = arrivals->gap / times;

@@ -10,8 +10,8 @@
  * began    how many seconds after MOMENT the command was started
  * seconds  how long it ran
  * cpu      the CPU time of its processes, in seconds
- * ending   its exit status; 128 and the number of the signal that ended it; `timeout`; or `late`:
- * the moment had passed when begin_at was started, and the command was not run
+ * ending   its exit status; 128 plus the number of the signal that ended it; `timeout`; or `late`:
+ *          the moment had passed when begin_at was started, and the command was not run
  */
 #include "tool.h"
 

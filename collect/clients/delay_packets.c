@@ -5,14 +5,15 @@
  *
  * It makes a TUN device in its own namespace, called delay-in, and one in the namespace of FILE,
  * called delay-out. A packet that is sent through the first one comes out of the second one so many
- * milliseconds later; nothing goes the other way. Who starts it gives the devices their addresses
- * and routes. netem does that, where the kernel has it.
+ * milliseconds later; nothing goes the other way. Whoever starts it gives the devices their
+ * addresses and routes. Not every kernel has netem, which delays packets, too.
  *
  * It prints `ready` when both devices are there. A number on its standard input is a new delay; it
- * ends when that ends, and the devices end with it. Then it prints
+ * answers `ready` again. It ends with its standard input, and the devices with it. Then it prints
  *   carried dropped late latest
- * in packets and in microseconds: how many, how many came while QUEUE_MOST were on their way, how
- * many left more than 100 us after they should, and by how much the latest did.
+ * The first three count packets: how many were carried; how many were dropped, because QUEUE_MOST
+ * were on their way, or the device refused them; and how many left more than 100 us late. The last
+ * is the greatest lateness, in microseconds.
  */
 #include "tool.h"
 
@@ -196,7 +197,7 @@ int main(int count, char *arguments[])
     road.from = device_open("delay-in");
     road.into = device_open_in(arguments[2], "delay-out");
     prctl(PR_SET_TIMERSLACK, 1);               /* it sleeps to the nanosecond */
-    sched_setscheduler(0, SCHED_FIFO, &least); /* where it may: a packet does not wait for others */
+    sched_setscheduler(0, SCHED_FIFO, &least); /* if allowed: packets wait for no other program */
     puts("ready");
     fflush(stdout);
     run(&road);

@@ -73,8 +73,8 @@ static inline int first_tenth_reached(const struct first_tenth *rates, double ac
     return i;
 }
 
-/* Returns the rate of the first tenth of the connections by that of the rest; 0 if it is unknown.
- */
+/* Returns the rate of the first tenth of the connections, divided by that of the rest; 0 if it is
+ * unknown. */
 static inline double first_tenth_ratio(const struct first_tenth *rates)
 {
     if (rates->count < 2 * FIRST_TENTH_SAMPLES_LEAST || rates->samples[0].accepted < 0)

@@ -4,8 +4,8 @@
  * example:  collect/clients/floor thread 0 1000
  *
  * It accepts, hands over, reads once, writes a constant response with a body of BYTES, and closes.
- * What a real server costs on top of this is its handler. PORT 0 takes a free port; the ready line
- * names it. SIGTERM and SIGINT end it with status 0.
+ * A real server costs more, by its handler. PORT 0 takes a free port; the ready line names
+ * it. SIGTERM and SIGINT end the program with status 0.
  *
  * The options are mistakes that classroom servers make: the study `mistakes` measures each of them
  * alone. None of them touches the plain path: the function that answers a connection is chosen

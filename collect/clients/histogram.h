@@ -1,4 +1,4 @@
-/* A histogram of times from 1 us to 60 s, whose buckets are at most a thousandth wide.
+/* A histogram of times up to 60 s: a bucket is 1 us wide, or at most a thousandth of its times.
  *
  * Histograms add: the counts of two runs, bucket by bucket, are those of both together. Below
  * 2,048 us each bucket is a microsecond; above, each doubling of the time has 1,024 buckets. */

@@ -6,8 +6,8 @@
  * idle: each client sends one keep-alive request, reads the response, and then sends nothing more.
  * When the server closes its connection, it counts as lost; the client connects again only with
  * --again.
- * slow: each client sends a byte a second of a request that never ends. When the server cuts it off
- * it connects again at once, as those of the next kinds do.
+ * slow: each client sends a byte a second of a request that never ends. When the server cuts it
+ * off, it connects again at once; clients of the next two kinds do so, too.
  * read: each client sends one request, and reads a byte of the response a second.
  * hold: each client sends what the file of --send holds, and then nothing more.
  *
@@ -18,7 +18,7 @@
  * prints `end HELD LOST CUT REFUSED` and ends with status 0:
  * HELD     connections that are held now, out of COUNT
  * LOST     idle connections that the server closed
- * CUT      how often the server answered or closed a connection of another kind
+ * CUT      how often the server closed a connection of another kind, or answered a slow client
  * REFUSED  how often a client could not connect
  * It also ends when its parent ends.
  */
@@ -72,7 +72,7 @@ struct client {
 struct crowd {
     enum kind kind;
     bool again, told;
-    bool drips; /* already the request goes out a byte a second */
+    bool drips; /* the request itself goes out a byte a second */
     int count, addresses, opening, held, most, next;
     long lost, cut, refused;
     double patience, end, progress;
@@ -221,7 +221,7 @@ static void client_read(struct crowd *crowd, struct client *client)
         client_hold(crowd, client);
 }
 
-/* The event of a connection. One that reads slowly is watched for its end alone. */
+/* Handles an event of a connection. That of a slow reader is watched for its end alone. */
 static void client_serve(struct crowd *crowd, struct client *client)
 {
     if (client->state == CONNECTING)

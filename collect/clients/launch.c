@@ -16,8 +16,8 @@
  *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib
  *   first_tenth alive user_us system_us grown_user_kib grown_kib
  *   disk_kib
- * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
- * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
+ * with `-` for what could not be measured; exit is the status of COMMAND, 128 plus the number of a
+ * signal, `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
  * `memory` prints the proportional set size of the server's tree now, without pages of files, in
  * KiB.
@@ -35,18 +35,19 @@
  * has seen it at its ticks; `-` without a group.
  *
  * Switches: the kernel shows those of living threads only (/proc/PID/task/TID/status), so that they
- * are `-` for servers whose threads or processes come and go: those are counted when the server has
- * ended. Faults: those of the processes, and of the children that they have waited for.
+ * are `-` for servers whose threads or processes come and go: the study counts their switches when
+ * the server has ended. Faults: those of the processes, and of the children that they have waited
+ * for.
  *
- * Grown: by how much the memory of the server grew until its load sent SIGUSR1, which says that its
- * connections are open: the proportional set size, and with --current the control group, with what
- * the kernel charges for them. CPU, switches and faults then count from that signal on. `-` for
- * loads that do not send it, which need no --grown.
+ * Grown: by how much the memory of the server grew until the load sent SIGUSR1, which says that its
+ * connections are open: first the proportional set size; then, with --current, the memory of the
+ * control group, with what the kernel charges for connections. CPU, switches, faults and disk count
+ * from that signal on. A load that does not send it needs no --grown, and has `-`.
  *
  * Disk: what the machine has read from its disks meanwhile, others included.
  *
- * First tenth: the rate at which the first tenth of the connections was accepted by that of the
- * rest (the kernel counts them for the network namespace); `-` for short runs.
+ * First tenth: the rate at which the first tenth of the connections was accepted, divided by that
+ * of the rest (the kernel counts them for the network namespace); `-` for short runs.
  *
  * Memory: the peak of the server's control group, with page tables, kernel stacks and page cache,
  * as the kernel charges it, in steps of up to 256 KiB a processor. Without a group: the largest of
@@ -316,8 +317,8 @@ static double group_cpu(const char *path)
     return (double)strtoll(text, NULL, 10) / 1e9;
 }
 
-/* Reads the ticks that a control group spent in user mode and in the kernel; the files of cgroup v1
- * have the name of its usage counter, and an end. */
+/* Reads the time that a control group spent in user mode and in the kernel. The files of cgroup v1
+ * have the name of its usage counter, and a suffix. */
 static struct modes group_modes(const char *path)
 {
     char text[PATH_BYTES * 4], user[PATH_BYTES], system[PATH_BYTES];
@@ -402,7 +403,7 @@ static void watch_sample(struct watch *watch)
     watch->next_sample = start + 0.005 + 20 * (tool_now() - start);
 }
 
-/* What this machine has read from its disks, in KiB. */
+/* Returns how many KiB this machine has read from its disks. */
 static long long disk_kib(void)
 {
     char text[MESSAGE_BYTES];
@@ -441,7 +442,7 @@ static void watch_begin(struct watch *watch, const struct options *options)
     }
 }
 
-/* The connections of the load are open. */
+/* Notes how much the memory has grown, now that the connections of the load are open. */
 static void watch_grown(struct watch *watch)
 {
     tree_read(&watch->tree, watch->options->server);
@@ -639,13 +640,13 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
 {
     const struct options *options = watch->options;
     struct ending ending = {.stopped = false};
-    double patience = 0; /* until when a load that is to end has time for that */
+    double patience = 0; /* until when a load that was told to end may still do so */
     while (wait4(load, &ending.status, WNOHANG, &ending.usage) == 0) {
         double wait = watch->rates.interval < TICK_MOST ? watch->rates.interval : TICK_MOST;
         struct timespec tick = {.tv_nsec = (long)(wait * 1e9)};
         int arrived = sigtimedwait(signals, NULL, &tick);
         if (arrived == SIGUSR1 && options->grown) {
-            kill(load, SIGSTOP); /* it rests for a moment, and here until all is counted */
+            kill(load, SIGSTOP); /* it pauses by itself; this holds it until all is counted */
             watch_grown(watch);
             kill(load, SIGCONT);
         }

@@ -7,17 +7,18 @@
  * asks less. Here R requests a second are due on average, whatever the server does, and the time of
  * each counts from when it was due. One that finds no connection free waits, and that counts, too.
  *
- * It says what it achieved, and whether that is valid. It is not, if more than 1% of the requests
- * started late, by over 100 us or --late, because this program did not get to them; or if Little's
- * law does not hold within 5%, and a fifth of that delay: the mean number of requests in progress,
- * which counts each from when this program got to it, is their rate times their mean time, which
- * counts from when it was due. A processor that is not fast enough for the rate, or that others
- * use, is seen by that.
+ * It says what it achieved, and whether the run is valid. The run is not valid if more than 1% of
+ * the requests started late, by over 100 us or --late, because this program did not get to them; or
+ * if Little's law fails, by over 5% and by over a fifth of that delay. By this law the mean number
+ * of requests in progress is their rate times their mean time. Here a request is in progress from
+ * when this program got to it, but its time counts from when it was due: the two differ if the
+ * processor is too slow for the rate, or if others use it.
  *
  * It sleeps until the next request is due. A processor that has slept long wakes up late, in a
- * virtual machine by a fifth of a millisecond: after a long sleep it stays awake for the last part.
- * To stay awake all the time would take a processor from the server. Where it may, it has real-time
- * priority: it then starts a tenth as many requests late beside the work of the kernel and others.
+ * virtual machine by a fifth of a millisecond: so a long sleep ends early, and the program stays
+ * awake for the rest. To stay awake all the time would take a processor from the server. If it is
+ * allowed, it has real-time priority: beside the work of the kernel and others it then starts a
+ * tenth as many requests late.
  *
  * With --hold all connections are opened first, each with a request that does not count, and then
  * they take turns: each speaks as often as the others. A server that takes no further one for two
@@ -27,14 +28,14 @@
  *   asked_rate, achieved_rate   requests a second: due, and answered between --warm-up and the end
  *   due, answered               requests that count: due after --warm-up
  *   refused, cut_off, timeouts, wrong, non2xx   requests that failed, by cause
- *   late_share, latest_ms       of the starts that were late; the latest start
+ *   late_share, latest_ms       the share of requests that started late; the greatest lateness
  *   in_progress, little         their mean number, and that by Little's law
  *   queued_most, connections_most   requests that waited for a connection, and connections, at most
- *   recovered_ms                when the last request was due that failed, since --warm-up ended
+ *   recovered_ms                when the last failed request was due, since --warm-up ended
  *   resumed, protocol           handshakes that resumed a session, and the version of TLS
  *   other                       with --other: answered, and the times of those; the times and the
  *                               histogram beside it are then of PATH alone
- *   threads                     with --by-thread: of each thread of the server that answered its
+ *   threads                     with --by-thread: for each thread of the server that answered, its
  *                               number, and the count and the histogram of its answers
  *   priority                    real-time, or usual where it may not have that
  *   valid, why                  whether the run counts, or the reason why it does not
@@ -65,23 +66,23 @@
 
 enum { CONNECTIONS_MOST = 30000, EVENTS = 256, READ_BYTES = 65536, REQUEST_BYTES = 512 };
 enum { PATH_MOST = 400, SPARE_DESCRIPTORS = 16 };
-/* How many connections are opened at once, and the time without one more after which a server has
- * as many as it can hold. */
+/* How many connections are opened at once; and how long a server may take no further one until it
+ * has as many as it can hold. */
 enum { OPENED_AT_ONCE = 64, HOLD_MILLISECONDS = 2000 };
 /* How many connections come from an address. */
 enum { SOURCE_CONNECTIONS = 1000 };
 static const double REQUESTS_MOST = 1e8, RATE_LEAST = 0.1, RATE_MOST = 1e6;
 /* In nanoseconds, as all times here. */
 static const int64_t SECOND = 1000000000, MICROSECOND = 1000;
-/* How often so many connections are looked through for those whose time is over. */
+/* In each LOOK all connections are searched for overdue requests, at most so many at a time. */
 static const int64_t LOOK = 10000000;
 enum { LOOK_CONNECTIONS = 1000 };
-/* The last part of a long sleep. */
+/* The last part of a long wait, for which it stays awake. */
 static const int64_t AWAKE = 250000;
-/* The parent looks at the server meanwhile. */
+/* A rest after --hold, in which the parent looks at the server. */
 static const int64_t HOLD_REST = 500000000;
 static const double LATE_SHARE_MOST = 0.01, LITTLE_MOST = 0.05;
-/* Of --late: no client gets to a request without any delay. */
+/* The share of --late that Little's law tolerates: no client is without any delay. */
 static const double LITTLE_DELAY_SHARE = 0.2;
 
 enum state { FREE, OPEN, GREETING, ASKED, ENDING };
@@ -103,7 +104,7 @@ struct connection {
     int64_t due;   /* of its request */
     struct target *target;
     bool is_used; /* a request has been answered on it */
-    int thread;   /* of the server, that wrote the end of the response; 0: it is not named */
+    int thread;   /* the thread of the server that wrote the end of the response; 0: unnamed */
     struct response response;
     struct connection *next; /* in a list */
 };
@@ -126,13 +127,12 @@ struct open_loop {
     struct connection *all, *free, *open; /* the last two are lists */
     struct connection *open_last;
     int open_count;
-    struct arrivals noticed,
-        started; /* the same arrivals: when they are due, and when they start */
+    struct arrivals noticed, started; /* the same arrivals: the next to notice, and to start */
     long waiting, waiting_most, in_progress, without_port;
     int held, held_most; /* connections */
-    /* What counts: requests that were due in the window. */
+    /* These count requests that were due in the window alone. */
     long due, answered, late, resumed;
-    long answered_meanwhile; /* those due before, too */
+    long answered_meanwhile; /* in the window, also those that were due before */
     long failures[FAILURES];
     long long bytes;
     int64_t latest, changed, last, last_failed;
@@ -178,7 +178,7 @@ static void change_progress(struct open_loop *loop, int by, int64_t time)
     loop->changed = time;
 }
 
-/* A request has ended. Returns the time since it was due. */
+/* A request has ended. Returns the time since it was due; -1 if it does not count. */
 static int64_t finish(struct open_loop *loop, int64_t due, int64_t time)
 {
     if (!counts(loop, due))
@@ -392,7 +392,7 @@ static void take_answer(struct open_loop *loop, struct connection *connection)
         push_open(loop, connection);
 }
 
-/* An open connection that no request uses has ended: takes it out of the list of those. */
+/* An open connection that no request uses has ended: takes it off the list of open ones. */
 static void forget(struct open_loop *loop, const struct connection *connection)
 {
     struct connection **at = &loop->open, *before = NULL;
@@ -932,7 +932,8 @@ static void begin_time(struct open_loop *loop)
     loop->end = loop->window + (int64_t)(loop->seconds * 1e9);
 }
 
-/* Opens the connections, and tells the parent; a server that reads its memory then is not asked. */
+/* Opens the connections, and tells the parent. While the parent reads the memory of the server, it
+ * gets no request. Returns false if the server does not hold the connections. */
 static bool hold(struct open_loop *loop)
 {
     const struct timespec rest = {.tv_nsec = HOLD_REST};

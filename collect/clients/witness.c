@@ -16,7 +16,7 @@
  * request that crashes servers made for this study. From then on it measures how long it takes
  * until every client was served again, and gives up when none was for --patience.
  *
- * It prints two lines: `witness`, and
+ * It prints two lines. The first one is `witness`, and
  *   seconds complete lost refused unanswered non2xx length again_ms
  *   mean sd min p50 p90 p95 p99 max bytes wrong resumed protocol
  * complete    whole responses
@@ -28,11 +28,13 @@
  * length      of the last whole response
  * again_ms    from the fatal request until every client had a response to a request that it sent
  *             after the server broke that connection; `never`, or `-` without a fault
- * wrong       responses that are not as long as they say, or not as long as the first, and
- * datagrams that are no response resumed     handshakes of a resumed session; protocol: the version
- * of TLS; `-` without it and a line with a histogram of the times: `histogram`, and `i:count` for
- * each bucket, which holds the times from 0.001 ms * 1.02^i up to the next one. The status is 3
- * when the fatal request was answered.
+ * wrong       responses that are not as long as they say, or not as long as the last one, and
+ *             datagrams that are no response
+ * resumed     handshakes of a resumed session
+ * protocol    the version of TLS; `-` without it
+ * The second line is a histogram of the times: `histogram`, and `i:count` for each bucket, which
+ * holds the times from 0.001 ms * 1.02^i up to the next one. The status is 3 if the fatal request
+ * was answered.
  */
 #include "response.h"
 #include "tool.h"
@@ -255,7 +257,7 @@ static bool again_open(const struct witness *witness)
     return witness->fault && witness->again < 0 && !witness->never;
 }
 
-/* Returns true if there is one more request to send: until every client was served again. */
+/* Returns true if there is one more request to send: with a fault, until all are served again. */
 static bool more_wanted(const struct witness *witness)
 {
     return witness->begun < witness->requests || again_open(witness);

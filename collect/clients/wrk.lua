@@ -1,6 +1,6 @@
 -- wrk.lua: lets wrk print its results as one line, in microseconds. loads.py gives it to wrk: wrk -s wrk.lua ...
 -- With two arguments, a number of documents and a seed, each request is for one of them: URL and its number.
--- With one, the URL of what a proxy is asked for.
+-- With one argument, a URL, each request asks a proxy for it.
 local documents, threads = 0, 0
 
 function setup(thread)

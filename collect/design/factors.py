@@ -67,7 +67,7 @@ class Factor:
 FOR_A_TIME = frozenset({"wrk", "open"})
 # The documents of the service `work`: the kinds of work that common/files/work_service.c does.
 WORK_KINDS = ("cpu", "sleep", "block", "touch")
-# What they are in the title of a figure: "Requests per second, where each request computes (cpu)".
+# Their words in the title of a figure: "Requests per second, where each request computes (cpu)".
 WORK_WORDS = {
     "cpu": "computes",
     "sleep": "waits for a timer",
@@ -126,7 +126,7 @@ def _amount(value: str, context: Context) -> str:
     return f"{number} {unit} of work" if unit else f"work {number}"
 
 
-# A new one comes last: older results lack the last columns.
+# A new factor comes last: older results lack the last columns.
 FACTORS: tuple[Factor, ...] = (
     Factor(
         "server", "servers", "fork,thread", "fork,thread,nginx", "the servers",

@@ -112,9 +112,9 @@ def _applying(study: Study, cell: Cell) -> tuple[str, ...]:
     """The values of a cell, with `-` for a factor that does not apply to it.
 
     wrk and the open loop run for a time, and httperf at a concurrency above 1 opens that many
-    connections at once and no more: none has a number of requests. A certificate and sessions are
-    of HTTPS alone, an amount of the service `work`, and percents are offered by the open loop where
-    the study has no rate. A round trip is that of a link.
+    connections at once and no more: none has a number of requests. Only HTTPS has a certificate and
+    sessions, only the service `work` an amount, only the open loop, where the study has no rate, an
+    offered load, and only a link a round trip.
     """
     values = dict(cell)
     if not study.link:

@@ -11,8 +11,8 @@ from collect.project import fail
 
 @dataclass(frozen=True)
 class Source:
-    """Where the keys of a study come from: a file, whose name messages use, the options of the
-    command line, which go before it, and the keys that its table [quick] replaces, if it counts."""
+    """The source of a study's keys: a file, which messages name by its path; the options of the
+    command line, which override it; and with --quick the keys that its table [quick] replaces."""
 
     path: str
     text: str = ""

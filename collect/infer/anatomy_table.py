@@ -16,7 +16,7 @@ from collect.project import STACKS_FILE, SYSTEM_CALLS_FILE
 from collect.schema import ANATOMY
 from collect.tables import number, read_table
 
-# What CPU time is spent on, in the order of a request.
+# The purposes of CPU time, in the order of a request.
 MAKE, CONNECTION, OWN, FILES, MEMORY, WAIT, END, OTHER = (
     "making a process or thread",
     "the connection",

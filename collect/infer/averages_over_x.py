@@ -13,7 +13,7 @@ from collect.infer.round_floors import floor_by_round
 from collect.tables import number
 
 MEASURES = ("rps", "server_cpu_us", "client_cpu_us", "p50_ms", "p99_ms")
-RELATIVE = ("rps", "server_cpu_us")  # also by the floor of each round
+RELATIVE = ("rps", "server_cpu_us")  # also relative to the floor of each round
 COLUMNS = ["cells", "client_bound", "blocks", "mean", "low", "high", "unit"]
 
 

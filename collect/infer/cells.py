@@ -16,12 +16,13 @@ from collect.histogram import Histogram, add, quantile
 from collect.infer.round_floors import ASKED, CONNECTIONS, floor_by_round
 from collect.infer.statistics import Values
 
-# Studies of the other kinds ask what happens to others, or afterwards: of each server with itself.
+# Studies of the other kinds compare each server with itself: they ask what happens to other
+# clients, or afterwards.
 ORDINARY, HELD, FAULT, SURGE = "", "held", "fault", "surge"
 
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event)|squid|trafficserver)(~[0-9]+)?")
-CLIENT_BUSY = 0.90  # of a processor: limits a cell for which no floor was measured
+CLIENT_BUSY = 0.90  # of a processor: a busier client limits a cell without a floor
 PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 CEILING = "floor-one"  # a server that does nothing
 CEILING_ABOVE = 1.10  # the client limits a cell where the ceiling is not this much faster
@@ -45,7 +46,7 @@ def cannot_hold(valid: str) -> bool:
 
 
 def held_at_most(runs: pd.DataFrame) -> Values:
-    """How many connections servers held that could not hold all: of "cannot hold: 8 of 100"."""
+    """Returns how many connections were held by each run with "cannot hold: 8 of 100": 8."""
     held = runs["valid"].str.extract(r"^cannot hold: (\d+) of \d+$", expand=False)
     return np.asarray(held.dropna(), dtype=float)
 
@@ -75,7 +76,7 @@ class Part:
 def subjects_of(servers: Sequence[str], baseline: str) -> list[str]:
     """Returns the servers that a study is about.
 
-    A server that does nothing beside two others is the ceiling of the client, and no subject.
+    Beside two others, the server that does nothing is the ceiling of the client, and no subject.
     """
     others = [server for server in servers if server != CEILING]
     alone = len(others) > 1 and not any(is_floor(server) for server in others)
@@ -130,7 +131,7 @@ class Cells:
 
     @cached_property
     def cpu_words(self) -> str:
-        """What server CPU is measured by: a connection of one request is more than a request."""
+        """Names server CPU by its unit: a connection of one request costs more than a request."""
         alone = self.levels["keepalive"] == ["off"] and self.levels["calls"] == ["1"]
         is_connection = alone and "udp" not in self.levels["scheme"]
         return f"server CPU per {'connection of one request' if is_connection else 'request'}"
@@ -184,7 +185,7 @@ class Cells:
         return at
 
     def by_server(self, cells: Iterable[int]) -> list[dict[str, int]]:
-        """Returns the combinations of the factors but the server that these cells have."""
+        """Returns, for each combination of other factors in these cells, its cells by server."""
         rests = dict.fromkeys(self.keys[cell][1:] for cell in cells)
         return [self._servers_at[rest] for rest in rests]
 
@@ -214,7 +215,7 @@ class Cells:
         return runs[names].apply(pd.to_numeric, errors="coerce"), rows
 
     def sample(self, cell: int, name: str) -> Values:
-        """Returns the values of the valid runs of a cell, without those that are not there."""
+        """Returns the values of the valid runs of a cell, without missing ones."""
         numbers, rows = self._samples
         if name not in numbers:
             return np.empty(0)
@@ -254,7 +255,7 @@ class Cells:
     # --- the units of replication: rounds, or blocks where there was one round ---
 
     def _rounds(self) -> list[int]:
-        """Returns the round of each block, rounds numbered from 0; sets their own numbers."""
+        """Returns the round of each block, counted from 0; sets `round_numbers` to the plan's."""
         self.round_numbers = [1]
         if "round" not in self.runs:
             return [0] * self.blocks
@@ -344,7 +345,7 @@ class Cells:
         """Returns the rate of a server that does nothing over that of a cell; NaN if unknown.
 
         Both are taken in the same blocks, or, where the study has no such server, in the same
-        rounds. An open loop asks a server that does nothing for a share of what that one can do.
+        rounds. NaN for an open loop, which does not ask for all that a server can do.
         """
         if self._is_open(cell):
             return float("nan")
@@ -362,7 +363,7 @@ class Cells:
     def _ceiling_of(self, cell: int) -> int | None:
         """Returns the cell of a server that does nothing and is asked for the same document.
 
-        What the server does to have the document (`service`), its client cannot see.
+        The client cannot see how the server gets the document (`service`).
         """
         ceilings = (self.like(cell, server=CEILING, service=s) for s in self.levels["service"])
         return next((found for found in ceilings if found is not None), None)
@@ -464,7 +465,7 @@ class Cells:
     def lacks_levels(self, server: str, cell: int, part: Part, measure: str = "rps") -> bool:
         """Returns true if a server has data at other values of the x axis than the baseline.
 
-        Its mean would stand beside means over these.
+        Its mean over x cannot be compared with that of the baseline.
         """
         if not part.x_name:
             return False

@@ -191,7 +191,7 @@ def block_slopes(data: Cells, server: str, measure: str) -> Values:
 
 
 def within_block_trend(data: Cells, server: str, other: str, measure: str) -> Result | None:
-    """Tests that change of a server against the change of another in the same block."""
+    """Tests the slopes of a server in its blocks against those of another in the same blocks."""
     return blocks_test(
         data, block_slopes(data, server, measure) - block_slopes(data, other, measure)
     )

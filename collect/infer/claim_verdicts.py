@@ -54,7 +54,7 @@ class Finding:
     dispersion: float = 1.0  # their variance from run to run by their mean
     untestable: str = ""
     pooled: bool = False  # over several studies
-    limited_share: str = ""  # of several cells those that the client limits, in words
+    limited_share: str = ""  # how many of several cells the client limits, in words
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns the interval of the estimate on the scale of the rule."""
@@ -150,9 +150,9 @@ class Judged:
 def judge(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95) -> str:
     """Returns the verdict on one part, by the confidence that it holds and that it fails.
 
-    A margin on both sides is an equivalence test: two one-sided tests at 5% each, which is whether
-    the 90% interval lies within the margins. Where the client limits one side of a ratio, that is
-    known to be so high at least, or at most; where it limits both, nothing is known.
+    A margin on both sides is an equivalence test: two one-sided tests at 5% each, so that the 90%
+    interval must lie within the margins. Where the client limits one side of a ratio, the ratio is
+    known as an upper or a lower bound alone; where it limits both, nothing is known.
     """
     if finding.untestable:
         return NOT_TESTABLE

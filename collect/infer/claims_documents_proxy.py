@@ -32,7 +32,7 @@ def collapse(data: Cells, server: str, load: str, **more: str) -> Result | None:
 
 
 def r2_1(data: Cells) -> list[Finding]:
-    """Servers with a short queue test the cause; the claim is put to all others."""
+    """A study with servers of a short queue tests the cause; any other tests the claim."""
     short = [server for server in data.subjects if "+backlog" in server]
     if short:
         return [f for server in short for f in _short_queue(data, server)]
@@ -101,7 +101,7 @@ def _fixed_cost(data: Cells, server: str, service: str) -> Result | None:
 
 
 def r2_3(data: Cells) -> list[Finding]:
-    """As the report asked: at concurrency 1, with as many requests as there are."""
+    """Tests it as the report did: at concurrency 1, with the greatest number of requests."""
     top = highest(data, "requests")
     at = {"concurrency": "1", "requests": top}
     text = f" at concurrency 1, {said(data, 'requests', top)}"
@@ -121,7 +121,7 @@ def r2_3(data: Cells) -> list[Finding]:
 
 
 def r2_4(data: Cells) -> list[Finding]:
-    """One server at one concurrency against another, without keep-alive."""
+    """Tests each server at one concurrency against itself at another, without keep-alive."""
     findings = []
     for server in data.subjects:
         for high, low, measure, rule in (

@@ -13,7 +13,7 @@ from collect.readable_numbers import human
 CLAIMS = Path(__file__).with_name("claims.toml")
 
 
-# Before the unit of a scale: the result is of logarithms, as that of a ratio is.
+# The prefix of the unit of a scale whose results are logarithms, as those of a ratio are.
 LOG = "log "
 
 
@@ -34,7 +34,7 @@ class Rule:
     changed: str = ""  # after which results the rule was changed, and why
 
     def text(self, scale: str) -> str:
-        """The rule in words; `scale` is "ratio", "share" or a unit, as it is or of logarithms."""
+        """The rule in words; `scale` is "ratio", "share" or a unit, maybe with LOG before it."""
         if scale == "share":
             return f"below {self.high:.0%}" if self.rule == "below" else f"above {self.low:.0%}"
         unit = "" if scale in ("ratio", "") else f" {scale.removeprefix(LOG)}"
@@ -72,7 +72,7 @@ class Claim:
 
     @property
     def changes(self) -> list[str]:
-        """What was written of the claim, or changed, once there were results."""
+        """The parts of the claim that were written, or changed, once there were results."""
         words = [WRITTEN_AFTER_DATA] if self.written_after_data else []
         words += [f"the words, {self.changed}"] if self.changed else []
         rules = dict.fromkeys(rule.changed for rule in self.rules.values() if rule.changed)

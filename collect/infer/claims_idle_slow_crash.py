@@ -15,7 +15,7 @@ from collect.infer.statistics import Values, dispersion_of
 
 
 def r1_6(data: Cells) -> list[Finding]:
-    """Of the servers of that report; the study itself tells who starves with the others."""
+    """Tests the servers of that report; the study itself tells who starves with the others."""
     if not varies(data, "slow"):
         return []
     findings = []
@@ -103,7 +103,7 @@ def c2(data: Cells) -> list[Finding]:
 
 
 def c3(data: Cells) -> list[Finding]:
-    """Requests of others that were under way in an event loop that died: they go together."""
+    """Counts the requests that others lost with an event loop: one crash takes many together."""
     top = highest(data, "concurrency")
     findings = []
     for server in data.subjects:

@@ -128,7 +128,7 @@ def _longer(data: Cells, a: str, b: str, calls: str) -> Result | None:
 
 
 def r3_5(data: Cells) -> list[Finding]:
-    """That report's pipelined server made threads; its persistent one had one connection."""
+    """That report's pipelined server made threads; its persistent one served one connection."""
     alone = speaking(data, "iterative", "persistent")
     pipelined = speaking(data, "thread", "pipelined")
     threaded = speaking(data, "thread", "persistent")
@@ -251,7 +251,7 @@ def u1(data: Cells) -> list[Finding]:
 
 
 def u2(data: Cells) -> list[Finding]:
-    """A request is lost that was not answered in time at its first try."""
+    """A request that was not answered in time at its first try counts as lost."""
     findings = []
     runs = data.valid_runs[data.valid_runs["scheme"] == "udp"]
     for server in data.subjects:

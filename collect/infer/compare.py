@@ -49,7 +49,7 @@ class Together:
 
 
 def compare_folders(folders: Sequence[Path]) -> Together:
-    """Finds what several folders compare, averaged as far as they are."""
+    """Finds the comparisons that two or more folders share, each averaged as widely as it is."""
     tables = [_table(folder) for folder in folders]
     factors = [name for name in tables[0].columns if name not in {*WHAT, *RESULTS}]
     factors = [name for name in factors if all(name in table for table in tables)]

@@ -63,7 +63,7 @@ class Comparison:
 
     @property
     def is_tested(self) -> bool:
-        """A single cell of so few units has an interval, but no test: it would have no power."""
+        """A single cell of few units has an interval, but no test, which would have no power."""
         return self.scope != "cell" or self.result.blocks >= LEAST_UNITS
 
 

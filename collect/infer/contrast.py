@@ -70,15 +70,15 @@ class Result:
         return t_test(line.slope * span, line.slope_error * span, line.df)
 
     def without_outlier(self) -> Test | None:
-        """The test of all units but one that is far from the others: by its studentized deleted
-        residual at 1%, divided by the number of units. None if there is no such unit."""
+        """The test of all units but an outlier: a unit whose studentized deleted residual has a p
+        below 1%, divided by the number of units. None if there is no such unit."""
         if self.blocks < FEWEST_WITH_OUTLIER:
             return None
         farthest = int(np.argmax(np.abs(self.effects)))
         rest = mean_test(np.delete(self.effects, farthest))
         if not rest.error:
             return None
-        # The error of a mean of n - 1 values, and that of one more value beside it
+        # rest.error is that of a mean of n - 1 values; the root adds that of one more value.
         off = (self.effects[farthest] - rest.estimate) / (rest.error * math.sqrt(self.blocks))
         if t_test(off, 1, rest.df).p * self.blocks >= OUTLIER_LEVEL:
             return None

@@ -1,9 +1,9 @@
 """Two servers that run at the same time and get short loads in turn: how much more one costs.
 
-A request costs what it costs for two more reasons than the code: where a program and its memory
-lie, which each start draws, and what else the machine does, which changes within a second. So two
-bursts that are compared follow each other at once; the order changes with each pair; both servers
-start anew many times, and the interval is over these starts.
+Besides the code, two things change the cost of a request: where a program and its memory lie, which
+each start draws anew, and what else the machine does, which changes within a second. So two bursts
+that are compared follow each other at once; the order changes with each pair; both servers start
+anew many times, and the interval is over these starts.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Burst = Callable[[bool], float]
 
 
 def ratio_of_start(burst: Burst, pairs: int, *, is_first_late: bool) -> float:
-    """The median over pairs of bursts of the first server's cost to the second's. The burst before
-    them fills caches, and does not count."""
+    """The median, over pairs of bursts, of the ratio of the first server's cost to the second's. A
+    burst of each before them fills caches, and does not count."""
     orders = ((False, True), (True, False)) if is_first_late else ((True, False), (False, True))
     for is_first in orders[0]:
         burst(is_first)

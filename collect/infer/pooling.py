@@ -50,7 +50,7 @@ def pool(
     The spread between studies is that of Paule and Mandel. From three studies on, the interval is
     that of Hartung, Knapp, Sidik and Jonkman, but never narrower than without their correction.
     For two studies, the spread between them has one degree of freedom, and their errors have their
-    own: what each adds to the variance of the mean says how many that has (Satterthwaite).
+    own; those of the mean follow from what each adds to its variance (Satterthwaite).
     """
     variances: Values = np.square(np.maximum(np.array(errors), 1e-12))
     with np.errstate(divide="ignore"):  # its I2, where the estimates are all the same

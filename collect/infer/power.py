@@ -72,7 +72,7 @@ def power_of(folder: Path, difference: float = DIFFERENCE) -> list[Power]:
 
 
 def _power(row: pd.Series[str], difference: float) -> Power:
-    """The spread between units follows from the width of the interval."""
+    """Takes the spread between units from the estimate and its t."""
     n, t = int(row["blocks"]), row["t"]
     ratio = math.log(float(row["ratio"]))
     spread = 0.0 if t == "-" else abs(ratio / float(t)) * math.sqrt(n)

@@ -49,8 +49,9 @@ def read_cells(folder: Path) -> Cells:
 
 
 def _leave_out_coarse_times(runs: pd.DataFrame) -> None:
-    """Takes out percentiles that are none: httperf's median, which runs of before 28 November 2026
-    have, is the middle of a millisecond; the 95th and the 99th of few requests are the longest."""
+    """Takes out what is not the percentile that it is called: httperf's median, in runs from before
+    28 November 2026, is the middle of a millisecond; the 95th and the 99th percentile of few
+    requests are the longest time."""
     if "load" in runs and "p50_ms" in runs:
         runs.loc[runs["load"] == "httperf", "p50_ms"] = ABSENT
     for name, least in (("p95_ms", P95_REQUESTS_LEAST), ("p99_ms", P99_REQUESTS_LEAST)):

@@ -28,7 +28,7 @@ CONNECTIONS = 10
 
 @dataclass(frozen=True)
 class Moved:
-    """The change of a floor's requests/s from the begin of a round to its end."""
+    """The change of a floor's requests/s from the beginning of a round to its end."""
 
     round: int
     floor: str

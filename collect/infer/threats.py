@@ -94,8 +94,8 @@ def _calibration(data: Cells) -> list[Row]:
 
 
 def _steadiness(data: Cells) -> list[Row]:
-    """Returns of how many servers the first tenth of a run is faster or slower than the rest by
-    more than a tenth, for certain, and each of those."""
+    """Returns the number of servers whose first tenth of a run is surely faster or slower than the
+    rest by more than a tenth, and each of them."""
     if "first_tenth" not in data.runs:
         return []
     logs = data.logarithms("first_tenth")

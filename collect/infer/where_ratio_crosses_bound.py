@@ -1,9 +1,9 @@
-"""Where a ratio falls to a bound: from how much work, or from how many calls on, servers are alike.
-And where it rises over one first: at which load requests begin to wait.
+"""Finds where a ratio falls to a bound: from how much work, or how many calls, servers are alike;
+and where a ratio first rises over a bound: at which load requests begin to wait.
 
 The ratio is known at some values of x. Between two of them its distance from 1 is taken to be a
-power of x, as where a fixed cost is shared by more and more work; from x = 0 on, that it falls in
-equal shares.
+power of x, as where a fixed cost is shared by more and more work; between x = 0 and the next value,
+an exponential function of x.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def crossing(ratios: Sequence[Ratio], bound: float) -> Crossing:
 
 def rise(ratios: Sequence[Ratio], bound: float) -> Crossing:
     """Finds where ratios, in the order of x, rise over a bound for the first time."""
-    # Backwards it is a fall, which is at the end already (inf) or was so at the beginning (0).
+    # Backwards a rise is a fall; inf: it is above at the first x; 0: it is above at none.
     ends: list[Callable[[Ratio], float]] = [lambda r: r.ratio, lambda r: r.high, lambda r: r.low]
     found = [_falls([(r.x, end(r)) for r in reversed(ratios)], bound) for end in ends]
     return Crossing(bound, *({math.inf: 0.0, 0.0: math.inf}.get(x, x) for x in found))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-# Less than this is the time between two readings of clocks.
+# A smaller difference is the time between two readings of clocks, no step.
 STEP_SECONDS = 0.005
 READINGS = 5
 
 
 @dataclass
 class StudyClock:
-    """Seconds since the study began. The wall clock says only how long ago that was when this
-    process went on with it: `least` seconds, or more."""
+    """Seconds since the study began, by the monotonic clock. The wall clock is read once, when this
+    process begins: it says how long ago the study began, which is at least `least` seconds."""
 
     epoch: float
     least: float = 0.0
@@ -23,7 +23,7 @@ class StudyClock:
         self._offset = max(time.time() - self.epoch, self.least) - time.monotonic()
 
     def since_begin(self, monotonic: float) -> float:
-        """Returns when it was that the monotonic clock had this value."""
+        """Returns the second of the study in which the monotonic clock had this value."""
         return self._offset + monotonic
 
     def now(self) -> float:
@@ -44,6 +44,6 @@ def wall_offset() -> float:
 
 
 def step_since(offset: float) -> float:
-    """Returns by how many seconds the wall clock was set since it had this offset; 0 for not."""
+    """Returns by how many seconds the wall clock was set since it had this offset; 0 if not."""
     step = wall_offset() - offset
     return step if abs(step) > STEP_SECONDS else 0.0

@@ -191,9 +191,9 @@ def begin(process: Path = Path("/proc/self")) -> Accounting:
 
 
 def _begin_two(accounting: Accounting, mount: Path, own: str) -> None:
-    """cgroup v2: at the top, with the memory controller alone, server and load generator side by
-    side in one group; where that is not allowed, a group without any controller, which counts CPU
-    time all the same."""
+    """Makes the groups of cgroup v2: at the top, with the memory controller alone, server and load
+    generator side by side in one group; where that is not allowed, a group without any controller,
+    which counts CPU time all the same."""
     sweep(mount)
     if _begin_with_memory(accounting, mount):
         return

@@ -10,7 +10,7 @@ from pathlib import Path
 from collect.design.study import Study
 from collect.project import DATA
 
-# The folder of a set of documents has the name of the one whose size they have, and this.
+# The suffix of the folder of a set of documents, after the name of the one whose size they have.
 SET = ".set"
 
 
@@ -62,7 +62,7 @@ def prepare_sets(documents: Path, study: Study, cells: Iterable[Mapping[str, str
 
 
 def forget(path: Path) -> None:
-    """Has the kernel forget the documents of a set, of which one is given: they are on the disk."""
+    """Drops a set of documents from the page cache; `path` is one of them."""
     for document in path.parent.iterdir():
         descriptor = os.open(document, os.O_RDONLY)
         try:

@@ -26,7 +26,7 @@ KINDS = {
     "slow": ("slow", "slow clients"),
     "readers": ("read", "slow readers"),
 }
-# What slow readers ask for: larger than all that the kernel keeps for a connection.
+# The document of slow readers, which is larger than all that the kernel keeps for a connection.
 READ_FILE = f"{16 * 2**20}.bin"
 
 

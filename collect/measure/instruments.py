@@ -30,7 +30,7 @@ PERF_HERTZ = 3989
 PERF_SAMPLES = 1500
 PERF_LOADS = 10
 PATIENCE_SECONDS = 60.0
-# Stacks that are rarer end at the last frame that is not.
+# A rarer stack is cut behind its last frame that is not so rare.
 LEAST_SHARE = 0.001
 LEAST_SAMPLES = 2
 # Frames of the kernel's entry, which all its stacks have.
@@ -39,7 +39,7 @@ KERNEL_FROM = 1 << 63
 KERNEL_MARK = "_[k]"
 UNKNOWN = "[unknown]"
 
-# Makes a load, behind a command that starts it; returns how many requests were answered.
+# Makes a load, started by a command if one is given; returns how many requests were answered.
 MakeLoad = Callable[[list[str]], int]
 
 

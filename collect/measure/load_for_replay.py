@@ -123,7 +123,7 @@ def _be_fast(address: tuple[str, int], queue: _Queue) -> None:
 def _be_slow(
     address: tuple[str, int], visit: Visit, begun: threading.Event, all_begun: threading.Event
 ) -> None:
-    """A client that fails has begun, too."""
+    """Plays a slow client. One that fails counts as begun, too."""
     request = _request(visit)
     size = -(-len(request) // SLOW_PIECES)
     pieces = [request[at : at + size] for at in range(0, len(request), size)]

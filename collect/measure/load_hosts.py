@@ -2,9 +2,8 @@
 
 The same load generator runs on each of them, by GNU parallel over ssh; nothing of ours is installed
 there, and nothing stays. Each gets its share of the connections, requests and rate, and all begin
-at an agreed moment of this machine's clock (clients/begin_at.c). The clocks are compared before
-each run over ssh: the way there and back takes some time, and half of the shortest is all that is
-not known of their difference.
+at an agreed moment of this machine's clock (clients/begin_at.c). The clocks are compared over ssh
+before each run; their difference is known to half of the shortest round trip.
 
 Counts and histograms of times are added. Percentiles are those of the sum, never means of
 percentiles: where a generator tells no histogram there are none. A run does not count if one of
@@ -41,8 +40,8 @@ CLOCK = 'while read -r _; do echo "$EPOCHREALTIME"; done'
 BUSY_MOST = 0.9
 # Clients that begin further apart, as a share of the run, are not one load.
 APART_MOST = 0.05
-# The time that a run is told to the hosts before it begins: as often as an empty one takes, and so
-# many seconds more.
+# How long before its beginning the hosts are told of a run: LEAD_TIMES as long as a first command
+# took, and LEAD_SECONDS more.
 LEAD_TIMES, LEAD_SECONDS = 2.0, 0.5
 BEHIND = "--- the percentiles ---"
 
@@ -75,7 +74,7 @@ class Part:
         return self.cpu / seconds / threads if seconds >= SHARE_SECONDS else 0.0
 
     def problem(self) -> str:
-        """Returns why what it did does not count."""
+        """Returns why the part does not count; "" if it does."""
         if self.ending == "late":
             return f"{self.host} heard of the run {self.began:.2f} s after it had begun"
         if self.ending == "timeout":
@@ -211,7 +210,7 @@ class LoadHosts:
     def begin(self, generators: Sequence[str]) -> dict[str, str]:
         """Brings the clients to the hosts. Returns a description of each."""
         try:
-            # What a server answers to a closed loop is asked by the witness.
+            # The witness makes the closed loop that finds the capacity of a server.
             more = ("witness",) if "open" in generators else ()
             return self._begin((*generators, *more))
         except BaseException:
@@ -243,7 +242,7 @@ class LoadHosts:
         }
 
     def end(self) -> None:
-        """Leaves nothing on the hosts: where a run was interrupted, clients are still at work."""
+        """Ends the clients of an interrupted run, and leaves nothing on the hosts."""
         clients = (
             f"for file in {self.folder}/process.*; do test ! -e $file || kill $(cat $file); done"
         )
@@ -314,7 +313,7 @@ class LoadHosts:
         return self._command("--nonall", "--workdir", self.folder, script)
 
     def _script(self, load: Load, moment: float) -> str:
-        """What a host does in a run, for its shell."""
+        """Returns the commands of a host in a run, for its shell."""
         percentiles = f"percentiles.{load.seed}"
         words = [
             f"./{word.removeprefix(f'{CLIENTS}/')}" if word.startswith(f"{CLIENTS}/") else word

@@ -12,8 +12,8 @@ httperf  `requests` connections with `calls` requests each: one after the other 
          recorded, and it wants a processor for itself. It resumes no TLS session.
 witness  Our own (witness.c): as ab, but it ends after `duration` seconds, and survives refusals,
          resets and silence. With a `fault` it asks for /crash after so many responses. What it
-         could not get is a result, not an invalid run. The only one that resumes sessions, and
-         that speaks UDP.
+         could not get is a result, not an invalid run. It resumes sessions and speaks UDP, as
+         `open` does and no other.
 open     Our own (open_loop.c): `rate` requests a second on average for `duration` seconds, as a
          Poisson process, whatever the server does; `concurrency` connections at most. Times count
          from when a request was due. Requests that failed, also by not being answered within
@@ -370,7 +370,7 @@ def _read_ab(said: Said, lines: list[str], percentiles: str) -> None:
     said.non2xx = said.non2xx or 0
     _ab_times(said, lines, percentiles)
     taken = labels.of("Time taken for tests:")
-    # The time has three places, requests/s have two: that is taken which has more digits.
+    # The time has three places, requests/s have two: the one with more digits is taken.
     if taken and said.rps is not None and said.rps < 10 * taken:
         said.rps = said.complete / taken
     if said.rps:
@@ -462,7 +462,7 @@ def _httperf_rate(said: Said, asked: float | None, asked_rate: float | None, loa
         said.seconds = said.complete / said.rps
     elif said.seconds:
         said.rps = said.complete / said.seconds
-    # One after the other they tell their mean to more than the one digit that is printed.
+    # The rate of connections in turn gives their mean to more digits than the one that is printed.
     if load.in_turn and said.rps:
         said.mean_ms = 1000 / said.rps
 
@@ -608,7 +608,7 @@ def _text(value: object) -> str:
 def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     """The columns of runs.tsv that follow from the output and from what was watched."""
     seconds = said.seconds if said.seconds is not None else watched.seconds
-    # What the time before the run costs is not that of the requests that count.
+    # The costs of a warm-up cannot be told from those of the requests that count.
     complete = 0 if load.warm_up else said.complete or 0
     times = ("cpu_us", "user_us", "system_us")
     each = {name: value for name in (*times, *EVENTS)
@@ -635,8 +635,8 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         **{name: _show(each[name] / complete, 4) if name in each else "-"
            for name in EVENTS},
         "peak_kib": _text(watched.peak_kib),
-        # Connections that are held are all accepted before the time begins, those of a time that
-        # does not count likewise; other machines begin when they were told to.
+        # Held connections are all accepted before the time begins; the first tenth of others may
+        # be in the warm-up; other machines begin some seconds after launch.
         "first_tenth": "-" if load.holds or load.warm_up or said.skew_ms is not None
         else watched.first_tenth,
         **{name: _text(getattr(said, name)) for name in ("lost", "unanswered", "again_ms")},

@@ -1,6 +1,6 @@
 """Looks inside the servers of a study with its instruments, once a round.
 
-What an interrupted round has looked at is not looked at again.
+A cell at which an interrupted round has looked is not looked at again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The service work by nginx, whose workers compute, block and write to memory by Perl inside them.
+"""The service `work` by nginx: Perl inside its workers computes, blocks and writes to memory.
 
 Its timers are of whole milliseconds: it is not set up to sleep for microseconds.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 MODULE = "/usr/lib/nginx/modules/ngx_http_perl_module.so"
 PACKAGE = "libnginx-mod-http-perl"
 
-# What is done for an amount, and the text of the response, which is that of our servers.
+# The code that does an amount of work, and the text of the response, which is that of our servers.
 _KINDS = {
     "cpu": (
         """my $clock = Time::HiRes::CLOCK_THREAD_CPUTIME_ID();
@@ -27,17 +27,17 @@ KINDS = tuple(_KINDS)
 
 
 def modules() -> str:
-    """What nginx needs before all else."""
+    """The first lines of the configuration."""
     return f"load_module {MODULE};"
 
 
 def settings() -> str:
-    """What it needs before its server."""
+    """The lines before its server."""
     return "perl_require Time/HiRes.pm;"
 
 
 def locations() -> str:
-    """What it needs in its server."""
+    """The lines in its server."""
     return "\n".join(_location(kind, *row) for kind, row in _KINDS.items())
 
 

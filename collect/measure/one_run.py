@@ -45,7 +45,7 @@ CALIBRATION_RUNS = 2
 CALIBRATION_REQUESTS = 4000
 # A response of the service `work` has so many bytes.
 WORK_BYTES = 37
-# Whether the client of an open loop is late depends on what else its processor has to do.
+# Other work of its processor makes the client of an open loop late, too: the run is tried again.
 LATE_TRIES = 3
 # Of fewer requests launch cannot tell whether a process was made for each of them.
 SWITCHES_LEAST = 10
@@ -122,10 +122,10 @@ class Runner:
         self.failures: dict[str, int] = {}
         self.processors = processors_allowed()
         self.patience = study.timeout or 60
-        # Servers that die of one request are built for a study with a fault alone.
+        # A study with a fault alone uses the servers that die of one request.
         own = server_folder() != PROJECT
         self.binaries = CRASH_FOLDER if study.fault and not own else None
-        # Time that loads took which are no part of a run.
+        # The seconds of loads that are no part of a run.
         self.aside = 0.0
         self.capacities = capacity.Capacities(folder)
 
@@ -149,9 +149,10 @@ class Runner:
         return result
 
     def _count_switches(self, number: str, cell: Cell, result: Result) -> None:
-        """Context switches of processes and threads that come and go are known when their server
-        has ended, from all that it did. So a server of its own makes the run once more: the other
-        goes on, as old as it is in the blocks whose switches nobody counts."""
+        """Counts the context switches of processes and threads that come and go. They are known
+        when their server has ended, as the sum of all that it did: so the run is made once more, on
+        a server of its own. The other one goes on, as in the blocks whose switches nobody counts.
+        """
         if self._ends_servers or crowds.asked(cell):
             return
         counted = self._run(number, cell, apart=True)
@@ -284,7 +285,7 @@ class Runner:
     def _load(self, cell: Cell) -> Load:
         requests = int(cell["requests"]) if cell["requests"] != "-" else None
         if cell["load"] == "httperf" and requests is None:
-            # As many connections as come at once are all there are.
+            # All connections come at once, and no more follow.
             requests = int(cell["concurrency"])
         return Load(
             generator=cell["load"],
@@ -362,8 +363,9 @@ class Runner:
         self.aside += time.monotonic() - begin
 
     def _fill(self, server: Server, load: Load) -> None:
-        """Has a server whose documents lie on the disk alone take as many into memory as it can. It
-        is asked in another order than in the run, which may be too short to come beyond these."""
+        """Has a server read as many documents into memory as it can, from the disk alone. It is
+        asked in another order than in the run: a short run in the same order would ask for no
+        others."""
         begin = time.monotonic()
         documents.forget(self.documents / load.file)
         self._put_aside(server, _at(replace(load, seed=load.seed + 1), server.url))

@@ -9,8 +9,8 @@ proxy-revalidation  the same, but to be kept for no time: the origin is asked ea
                     answers 304; one answer may serve all requests that wait for it
 proxy-miss          an even size, a new document each time: the origin is asked each time
 
-Before the load the proxy must say so itself, by Cache-Status, and after it; and the origin must
-have been asked as many times as that means.
+Before the load and after it the proxy must say so itself, by Cache-Status; and the origin must have
+been asked as many times as that means.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def bounds(service: str, requests: int, at_once: int) -> tuple[int, int]:
 
 
 def check(origin: Origin, proxy: Server, requests: int, at_once: int, cut: int = 0) -> str:
-    """Returns the problem when the origin was not asked as often as those requests mean, and so
-    many at most that the load did not wait for."""
+    """Returns the problem when the origin was not asked as often as these requests mean. It may
+    have been asked up to `cut` times more, for requests that the load did not wait for."""
     least, most = bounds(origin.service, requests, at_once)
     most += cut
     asked = count_requests(origin.server, origin.asked + least)

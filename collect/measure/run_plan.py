@@ -1,8 +1,8 @@
 """Carries out the plan of a results folder, run by run; the only stage that measures anything.
 
-Runs that runs.tsv holds already are not made again: interrupted, by whatever, it goes on where it
-was. A row is one write, its raw output is stored before it, and a last line without its line end is
-taken away before the first row. Servers are started when a block first needs them and stopped at
+Runs that runs.tsv holds already are not made again: an interrupted plan goes on where it was. A row
+is one write, its raw output is stored before it, and a last line without its line end is taken away
+before the first row. Servers are started when a block first needs them and stopped at
 its end. One that dies is reported with its standard error, the run is invalid, and the next run of
 that server gets a fresh one.
 """

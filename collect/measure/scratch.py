@@ -1,8 +1,8 @@
 """A folder for temporary files that does not outlive its owner for long.
 
 Its owner holds a lock on it, which the kernel takes away with the last of its processes, however
-they end. What was killed and could not clean up is found by the next one, as a folder that nobody
-holds.
+they end. The next owner finds the folder of one that was killed and could not clean up: nobody
+holds it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def scratch() -> Iterator[Path]:
     """Makes a folder, and removes it at the end."""
     parent = Path(os.environ.get("TMPDIR") or "/tmp")
     sweep(parent)
-    # Under another name until it is locked, so that nobody takes it for one that was left.
+    # It has another name until it is locked, so that nobody takes it for one that was left.
     made = Path(tempfile.mkdtemp(prefix="fork-vs-thread.new.", dir=parent))
     folder = parent / (NAME + made.name.rsplit(".", 1)[1])
     descriptor = _lock(made)

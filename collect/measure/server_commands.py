@@ -6,15 +6,15 @@ our servers an option is one of theirs without the dashes; what the floors know 
 Peers take none.
 
 Any other program has a label and a command of its own, NAME=cmd:COMMAND. It is started by that
-command, without a shell, in the folder where the study was; {port} and {root} are replaced.
+command, without a shell, in the folder where the study was started; {port} and {root} are replaced.
 
 Peers get a configuration each that is fair to them: the same documents, no access log, the same
 backlog, as many workers as processors, keep-alive for 5 seconds with any number of requests, a
 user without privileges when root starts them. All listen at 127.0.0.1 alone: ours, too, whose
 workers then block in accept, as those of the book do. Where the load is not on this machine's
 loopback they listen at one more address. Squid and Traffic Server are proxies alone: their
-configurations are in caching_proxies.py. Of all peers nginx alone knows the service work, but for
-its sleep.
+configurations are in caching_proxies.py. Of all peers nginx alone has the service `work`, without
+its kind `sleep`.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def expand(labels: Iterable[str]) -> list[str]:
 
 
 def module_of(label: str, services: Iterable[str]) -> Need | None:
-    """What a peer needs beside its program for one of the services."""
+    """The module that a peer needs beside its program for one of the services."""
     if recipe_name(label) == "nginx" and "work" in services:
         return Need(nginx_work_service.MODULE, nginx_work_service.PACKAGE)
     return None
@@ -258,7 +258,7 @@ def command_of(setting: Setting, folder: Path, port: int) -> list[str]:
 
 
 def configuration_files(folder: Path) -> list[Path]:
-    """The files that say something of those that a peer was started with."""
+    """The configuration files of a peer, without empty ones."""
     kinds = (".conf", ".config", ".yaml")
     found = (path for path in folder.iterdir() if path.suffix in kinds and path.is_file())
     return sorted(path for path in found if path.stat().st_size)
@@ -286,9 +286,9 @@ def _binary(setting: Setting) -> Path:
 def _copy(program: Path, folder: Path) -> Path:
     """Copies a program into the folder of a server that starts.
 
-    Where the kernel keeps the pages of a program decides up to a tenth of what a fork costs. A file
-    stays where it is for hours; so each start draws again, and intervals hold what it draws. A
-    script may look where it lies.
+    Up to a tenth of what a fork costs depends on where the kernel keeps the pages of a program. A
+    file stays where it is for hours: so each start makes a copy, and intervals contain this chance.
+    A script is not copied: it may need the files beside it.
     """
     with program.open("rb") as file:
         is_script = file.read(2) == b"#!"
@@ -388,8 +388,9 @@ def _caching_proxy(setting: Setting, folder: Path, port: int) -> list[str]:
 
 
 def _nginx_proxy(folder: Path) -> tuple[str, str]:
-    """What nginx needs to be a forward proxy with a cache, before and in its server. It says in
-    Cache-Status (RFC 9211) what ours says there, and connects to each origin anew."""
+    """The configuration of nginx as a forward proxy with a cache, before and in its server. It says
+    in Cache-Status (RFC 9211) what ours says there, and connects anew for each request to an
+    origin."""
     return (
         f"""proxy_cache_path {folder}/cache keys_zone=cache:16m max_size=256m inactive=1h;
     map $upstream_cache_status $cache_status {{
@@ -522,9 +523,9 @@ DocumentRoot "{setting.documents}"
         text += f"RequestReadTimeout header={limit}\n"
     if user:
         text += f"User {user[0]}\nGroup {user[1]}\n"
-    # A process or a thread per connection, enough of both for every concurrency; started as the
-    # processors are. By default prefork starts 5 processes and adds one a second at first: clients
-    # that keep their connections would wait for theirs as long as a short run takes.
+    # Enough processes or threads for a connection each, at every concurrency. By default prefork
+    # starts 5 processes and adds one a second at first: clients that keep their connections would
+    # wait for theirs as long as a short run takes. The others start a process for each worker.
     if model == "prefork":
         text += f"StartServers {PREFORK_PROCESSES}\nMaxSpareServers 512\n"
         text += "ServerLimit 512\nMaxRequestWorkers 512\n"

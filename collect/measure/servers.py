@@ -36,7 +36,7 @@ PATIENCE_PER_GIB = 15.0
 STOP_SECONDS = 8.0
 ASK_SECONDS = 5.0
 TRIES = 5
-# A server with a command of its own has it in its environment, with its folder as the value.
+# Each server has this in its environment, with its folder as the value.
 MARK = "FORK_VS_THREAD_SERVER"
 
 
@@ -193,8 +193,8 @@ class Servers:
         return server
 
     def _wait(self, server: Server, setting: Setting) -> bool:
-        """Waits for the server to name its URL (ours, floors) and to answer there. Where TLS is
-        spoken the answer is that this is none."""
+        """Waits for the server to name its URL (ours, floors) and to answer there. It is asked
+        without TLS: a server of TLS answers that, too, by an error."""
         deadline = time.monotonic() + _patience(setting)
         while time.monotonic() < deadline:
             if not server.url:
@@ -208,7 +208,7 @@ class Servers:
         return False
 
     def _certify(self, setting: Setting) -> None:
-        """Makes the certificate of a setting, where there is none yet: in the work folder, since
+        """Makes the certificate of a setting, where there is none yet: in the work folder, so that
         nobody's own is touched."""
         folder = setting.certificates / setting.certificate
         if setting.scheme != "https" or (folder / "cert.pem").exists():

@@ -18,7 +18,7 @@ class Interrupted(Exception):
 
 
 class Stop:
-    """Returns true if a stop was requested. The load that runs is then told, too."""
+    """Notes that a stop was requested, and tells the load that runs to end."""
 
     def __init__(self) -> None:
         self.asked = False

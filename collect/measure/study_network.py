@@ -8,10 +8,10 @@ way back is free. Packets are as long as on an Ethernet: without that a device h
 once. The way back takes 60 ms more, or as many as a study says: by a program that carries the
 packets (clients/delay_packets.c), since not every kernel has netem.
 
-A client that opens very many connections, one after the other, runs out of ports that wait for
-nothing, and then looks for them. In a namespace it can have more of them than the machine gives to
-everybody. This wants root, since servers that root starts change their user, which needs more than
-one to be known there.
+A client that opens very many connections, one after the other, runs out of ports that are not in
+TIME_WAIT, and the search for one takes long. In a namespace it can have more ports than the machine
+gives to everybody. This needs root: servers that root starts change their user, and a user
+namespace would know one user alone.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _far_namespace() -> subprocess.Popen[bytes]:
 def begin(rate: str) -> Link:
     """Makes the link, in a namespace that was entered."""
     holder = _far_namespace()
-    # From then on an open file alone holds it.
+    # When its process has ended, this open file alone holds the namespace.
     far = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     link = Link(NEAR, ("nsenter", f"--net=/proc/{os.getpid()}/fd/{far}", "--"), far=far)
     _run("ip", "link", "set", "lo", "up")

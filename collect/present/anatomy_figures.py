@@ -1,4 +1,4 @@
-"""What is inside a request: what its CPU time is spent on, its system calls, and flame graphs."""
+"""The inside of a request: the purposes of its CPU time, its system calls, and flame graphs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from collect.project import STACKS_FILE
 from collect.readable_numbers import DASH, estimate_text, human, join_text, percent_text, thousands
 from collect.tables import read_table
 
-# A request makes calls that are rarer, such as those of the start of a connection on a kept one.
+# Rarer calls are not shown, such as those that begin a connection where connections are kept.
 LEAST_CALLS = 0.05
 # Parts of a request that are named in one sentence.
 NAMED = 3
@@ -48,7 +48,7 @@ def _cells(view: View, part: Part, one: Slice) -> Iterator[tuple[str, int]]:
 
 
 def anatomy_figures(view: View, part: Part, file: str, prefix: str) -> list[Figure]:
-    """What the CPU time of a request is spent on, and the flame graph of each server."""
+    """The figure of the purposes of the CPU time of a request, and a flame graph of each server."""
     groups = []
     for one in view.slices(part, file):
         lines = [
@@ -184,7 +184,7 @@ def _times(each: float) -> str:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a server spends most of the CPU time of a request on, in words."""
+    """The purposes that take most of the CPU time of a request of a server, in words."""
 
     server: str
     cpu: str
@@ -192,7 +192,7 @@ class Spent:
 
 
 def _amount(row: Row) -> str:
-    """What a part takes, with its interval where more rounds than one have looked."""
+    """The time of a part, with its interval where more rounds than one have looked."""
     if row["low"] == row["high"]:
         return human(row["each"])
     return f"{human(row['each'])} ({human(row['low'])} to {human(row['high'])})"

@@ -18,8 +18,8 @@ BUSIEST_P99, REST_P99 = "busiest_p99_ms", "rest_p99_ms"
 
 @dataclass(frozen=True)
 class WorkerTimes:
-    """Of a cell, as text: what the busiest worker answered, the times there and at the others, in
-    milliseconds, and how many times as long the 99th percentile is there."""
+    """A cell as text: the share of the requests that the busiest worker answered, the times there
+    and at the others in milliseconds, and how many times as long the 99th percentile is there."""
 
     where: str
     workers: str
@@ -86,9 +86,9 @@ def _time(view: View, cell: int, name: str) -> str:
 
 
 def _ratio(view: View, cell: int) -> str:
-    """The 99th percentile at the busiest worker by that at the others, with its interval. There is
-    none where the others answered too few for a percentile in any of the runs: the runs that are
-    left would be those in which they did."""
+    """The 99th percentile at the busiest worker, divided by that at the others, with its interval.
+    There is none where the others answered too few for a percentile in any of the runs: the runs
+    that are left would be chosen by what they answered."""
     busiest, rest = (view.data.unit_logarithms(name)[cell] for name in (BUSIEST_P99, REST_P99))
     each = (busiest - rest)[~np.isnan(busiest)]
     if len(each) < 2 or np.isnan(each).any():

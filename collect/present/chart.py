@@ -299,7 +299,7 @@ def _key_arrays(keys: Sequence[_Key]) -> str:
 
 MARGIN_FIRST, MARGIN_LEFT, PANEL_GAP = 92, 62, 16
 Y_TITLE_LEFT = 72  # from the panel to the title of the y axis
-TIC_LENGTH = 6  # the longest number of the y axis that these have room for
+TIC_LENGTH = 6  # the longest number of the y axis that the margins have room for
 FOOT = 56
 TEXT_ROW = 21
 
@@ -345,7 +345,7 @@ def _unnamed(panel: Panel) -> Panel:
 
 @dataclass(frozen=True)
 class _Around:
-    """What is above and below each panel: its title, the title of the x axis, its legend."""
+    """The texts above and below each panel: its title, the title of the x axis, its legend."""
 
     titles: list[str]
     title_row: int

@@ -154,7 +154,7 @@ def is_asked(view: View, measure: str) -> bool:
 
 
 def is_asked_somewhere(view: View, measure: str) -> bool:
-    """Returns true if it is so in some cells, whose average with others would order no servers."""
+    """Returns true if that holds in some cells: no average over these would rank the servers."""
     return any(_asked(view, measure))
 
 
@@ -291,7 +291,7 @@ class Answered:
 
     @property
     def average(self) -> str:
-        """Over how many cells it is an average; empty for one."""
+        """The number of cells that it is an average of, in words; empty for one."""
         return f"average of {thousands(self.pairs)} cells" if self.pairs > 1 else ""
 
     @property
@@ -328,8 +328,8 @@ def _of_today(view: View) -> Study:
 
 
 def contrast_named(view: View) -> StudyAnswer | None:
-    """The contrast of a study; of a run from before it had one, that of its study of today. A
-    server against itself is none: what differs there has chance for its cause."""
+    """The contrast of a study; for a run from before the study had one, that of the study of today.
+    A server against itself is none: only chance makes a difference there."""
     named = view.study.contrast or _of_today(view).contrast
     if named is None:
         return None
@@ -338,17 +338,17 @@ def contrast_named(view: View) -> StudyAnswer | None:
 
 
 def figures_named(view: View) -> tuple[str, ...]:
-    """The kinds of figures that a study shows first, likewise."""
+    """The kinds of figures that a study shows first; if it names none, those of the study today."""
     return view.study.first_figures or _of_today(view).first_figures
 
 
 def steps_named(view: View) -> tuple[str, ...]:
-    """The servers of which each does less than the one before, likewise."""
+    """The servers that each do less than the one before; if none, those of the study today."""
     return view.study.steps or _of_today(view).steps
 
 
 def remarks_of(view: View) -> tuple[str, ...]:
-    """What the study of today says beside its figures: causes are often found after a run."""
+    """The remarks of the study of today: causes are often found after a run."""
     return _of_today(view).remarks
 
 
@@ -357,8 +357,8 @@ def _has_factors(view: View, named: StudyAnswer) -> bool:
 
 
 def _answer_pairs(view: View, named: StudyAnswer) -> list[tuple[int, int]]:
-    """Returns the cells of the two sides of a study's contrast; none where the runs are of before
-    one of its factors was there."""
+    """Returns the cells of the two sides of a study's contrast; none where the runs are older than
+    one of its factors."""
     data = view.data
     if not _has_factors(view, named):
         return []
@@ -386,15 +386,15 @@ def answer(view: View) -> Answered | None:
 
 
 def _asked_later(view: View) -> list[StudyAnswer]:
-    """What the study of today asks, and that of a run did not. The contrast of today is none of it
-    where the run had none: then it is the run's."""
+    """The comparisons that the study of today asks for, and the study of a run did not. Where the
+    run had no contrast, that of today counts as the run's, and is left out."""
     today, then = _of_today(view), view.study
     asked = [then.contrast or today.contrast, *then.also]
     return [one for one in (today.contrast, *today.also) if one and one not in asked]
 
 
 def _also(view: View) -> list[StudyAnswer]:
-    """What a study asks beside its contrast."""
+    """The comparisons that a study asks for beside its contrast, then or today."""
     return [*view.study.also, *_asked_later(view)]
 
 
@@ -407,9 +407,9 @@ def answers_asked_later(view: View) -> int:
 
 
 def further_answers(view: View, first: Answered | None) -> list[list[Answered]]:
-    """The answers to what else a study asks, where it was measured: those that compare the same
-    two sides, in other cells, together. The first list is of those that compare as `first` does,
-    which it begins with."""
+    """The answers to the further questions of a study, as far as they were measured. Each list has
+    those of one measure and the same two sides, in different cells. The first list begins with
+    `first`, and has those that compare as it does."""
     found = [one for name in _also(view) if not name.falls_to and (one := _answered(view, name))]
     groups: dict[tuple[str, str, str] | None, list[Answered]] = {
         first.compares if first else None: [first] if first else []
@@ -542,7 +542,7 @@ def falls(view: View) -> list[Fall]:
 
 
 def further_falls(view: View) -> list[Fall]:
-    """The same for what else a study asks."""
+    """The falls to a bound that answer the further questions of a study."""
     return [one for named in _also(view) if (one := _fall(view, named))]
 
 
@@ -588,8 +588,8 @@ def _crossing_text(view: View, x_name: str, one: Crossing, measured: list[float]
 
 
 def _rounded(value: float) -> str:
-    """A whole number of two digits that count; of one digit the next higher one, since at the lower
-    one the ratio is not there yet."""
+    """A whole number of two significant digits. Below ten it is rounded up, since at the lower
+    number the ratio is not there yet."""
     if value < 10:
         return str(math.ceil(value))
     size = 10 ** max(math.floor(math.log10(value)) - 1, 0)
@@ -708,14 +708,14 @@ def cell_by_cell(view: View, part: Part, measure: str) -> list[CellByCell]:
 
 @dataclass(frozen=True)
 class Spread:
-    """Returns the spread of a server's ratio to the baseline, within and between rounds."""
+    """The spread of a server's ratio to the baseline, within and between rounds."""
 
     where: str
     server: str
     within: str
     between: str
     drift: str
-    shown: bool  # whether the ratio drifts
+    shown: bool  # the ratio drifts, with p below 0.05
 
 
 def spreads(view: View, part: Part) -> list[Spread]:
@@ -786,7 +786,7 @@ def _drift_text(row: Row) -> str:
 
 @dataclass(frozen=True)
 class SchemeCost:
-    """Returns the cost of another scheme for each server, as multiples of plain HTTP."""
+    """The cost of another scheme for each server, as multiples of plain HTTP."""
 
     what: str
     factors: tuple[tuple[str, float], ...]
@@ -828,7 +828,7 @@ def _ratio_of(view: View, pairs: list[tuple[int, int]]) -> float:
 
 
 def lost_requests(view: View) -> tuple[float, float] | None:
-    """Returns the number of requests by UDP that were lost at first, and of all."""
+    """Returns how many requests by UDP were lost at their first try, and how many there were."""
     lost = asked = 0.0
     for cell in range(view.data.count):
         row = view.row(cell)

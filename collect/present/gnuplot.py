@@ -59,7 +59,7 @@ def channels(colour: str) -> str:
 
 
 def dark_style() -> str:
-    """Turns the colours of a figure where a dark page is preferred."""
+    """Returns the style that changes the colours of a figure where dark pages are preferred."""
     rules = []
     for light, dark in dark_colours().items():
         rules += [f'[{name}="rgb({channels(light)})"] {{ {name}: {dark} }}'
@@ -96,8 +96,8 @@ def _tidy_line(line: str) -> str:
 def tidy_svg(text: str) -> str:
     """Makes a figure readable on dark pages and by hovering, and half as large.
 
-    Colours stay attributes, so that every program can show the file; a style sheet turns them on
-    dark pages. What gnuplot would show with a script becomes the title of its point.
+    Colours stay attributes, so that every program can show the file; a style sheet changes them on
+    dark pages. The text that gnuplot would show with a script becomes the title of its point.
     """
     text = re.sub(r"<filter .*?</filter>", "", text, flags=re.S)
     lines: list[str] = []

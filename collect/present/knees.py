@@ -1,4 +1,4 @@
-"""At which load requests begin to wait: the knee of each server, where a load is offered.
+"""The knee of each server that is offered a load: the load at which requests begin to wait.
 
 A load is a share of what a closed loop of a few connections gets. A server that makes a child for
 each connection answers more where many wait, so that the same share is a lighter load for it: the
@@ -19,7 +19,7 @@ from collect.readable_numbers import DASH, crossing_interval, human, join_text
 
 # The knee is where the 99th percentile first comes to so many times that at the lowest load.
 TIMES = 5
-# The lowest load, in percent of the capacity, at which hardly a request waits for another one.
+# Up to this load, in percent of the capacity, hardly a request waits for another one.
 CALM_MOST = 30
 
 
@@ -94,7 +94,7 @@ def _knee(view: View, part: Part, server: str, one: Crossing) -> Knee:
 
 
 def _most_of(view: View, part: Part, server: str) -> float | None:
-    """Returns the most requests/s that a server answered at any load: the mean of its blocks."""
+    """Returns the most requests/s that a server answered at any load: a mean of rounds or runs."""
     first = view.slices(part)[0].first
     cells = (view.at(part, first, server, x) for x in part.levels["offered"])
     samples = [view.data.unit_sample(cell, "rps") for cell in cells if cell is not None]

@@ -157,7 +157,7 @@ class Cited:
         return self._run.claims[claim].verdict
 
     def found(self, claim: str, tested: str = "") -> str:
-        """What was found on the first part of a claim that tests this."""
+        """The finding on the first part of a claim that tests this."""
         parts = self._run.claims[claim].parts
         known = [part.found for part in parts if part.tested.startswith(tested)]
         if not known:
@@ -168,7 +168,7 @@ class Cited:
 
     @property
     def others_percent(self) -> float:
-        """What other programs had of the processors; all of them, where this is not known."""
+        """The percentage of the processors that other programs had; 100 where it is not known."""
         known = self._run.others_percent
         return 100 if known is None else known
 
@@ -191,7 +191,7 @@ class Cited:
 
     @property
     def load(self) -> str:
-        """What asks, how many connections there are at most, and how many processors serve."""
+        """The load generators, the most connections, and whether one processor serves."""
         levels = self._view.data.levels
         names, counts = levels["load"], [int(value) for value in levels["concurrency"]]
         most = (
@@ -226,7 +226,7 @@ def _values(side: Side) -> Mapping[str, str]:
 
 
 def require(condition: bool, what: str) -> str:
-    """A sentence of the paper that is no longer true stops it."""
+    """Fails where a sentence of the paper is no longer true."""
     if not condition:
         fail(f"the paper says what the runs no longer show: {what}")
     return ""

@@ -95,7 +95,7 @@ def write_page(folder: Path, title: str) -> dict[str, str]:
 
 
 def _write_page(folder: Path, title: str, narrow: Mapping[str, str]) -> None:
-    """A published page links back."""
+    """Writes index.html; that of a published run links to the pages that lead to it."""
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     reports = folder.resolve().parent.parent
     pages = PAGES if (reports / "claims.md").is_file() else ()

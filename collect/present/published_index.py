@@ -32,8 +32,8 @@ from collect.tables import read_table, write_text
 MAIN_STUDY = "designs"
 PAIR_STUDY = "fork-vs-thread"
 PAIR_FIGURE = "requests"
-# The studies of what a process costs, and how the paragraph begins that says it; "": all but the
-# last one, which is about the interval.
+# The studies of what a process costs, and the beginning of the paragraph that says it; "": all but
+# the last paragraph, which is about the interval.
 PROCESS_STUDIES = {"dial": "Step by step", "anatomy": "Of the ", "memory": ""}
 # The studies of many requests on a connection, the best one first.
 KEPT_OPEN = ("persistent", "protocols")
@@ -114,7 +114,7 @@ IMAGE = re.compile(r'<img src="([^"]*)/figures/([^"]*)\.svg"[^>]*>')
 
 
 def images_that_fit(html: str, narrow: Mapping[str, Mapping[str, str]]) -> str:
-    """Gives images the width of the page; on narrow screens their figures for these."""
+    """Fits images to the width of the page; narrow screens get the narrow form of a figure."""
 
     def fitting(match: re.Match[str]) -> str:
         image = match[0].replace("<img ", '<img style="max-width:100%;height:auto" ')
@@ -209,7 +209,7 @@ def ways_of(costs: dict[tuple[str, str], Cost], name: str) -> list[tuple[str, fl
 
 @dataclass(frozen=True)
 class KeptOpen:
-    """Returns the cost of a request on a connection that carries several, relative to one alone."""
+    """The cost of a request on a connection that carries several, relative to one alone."""
 
     calls: str
     where: str

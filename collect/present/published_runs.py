@@ -71,7 +71,7 @@ class Published:
 
     @cached_property
     def main_figure(self) -> tuple[str, str] | None:
-        """The first figure of the report: its path from that of all reports, and its words."""
+        """The first figure of the report: its path in the folder of all reports, and its words."""
         report = (self.folder / "report.md").read_text(encoding="utf-8")
         match = re.search(r"^!\[(.*)\]\((figures/[^)]+)\)$", report, re.MULTILINE)
         return (f"{self.path}/{match[2]}", match[1]) if match else None
@@ -159,8 +159,8 @@ def in_history(commit: str) -> bool | None:
     return _git("merge-base", "--is-ancestor", commit, "HEAD") if knows_history() else None
 
 
-# What stands in an abstract and is no part of the answer: the question, a figure, the claims, the
-# cells that the client limits, a machine that was not quiet.
+# The beginnings of paragraphs of an abstract that are no part of the answer: the question, a
+# figure, the claims, the cells that the client limits, a machine that was not quiet.
 ASIDE = ("> ", "![", "[Claims]", "In ", "**Run it again ")
 
 
@@ -185,7 +185,7 @@ def find_published(reports: Path) -> list[Published]:
 
 
 def kept_runs(reports: Path) -> dict[str, str]:
-    """Returns the conditions that runs do not meet which are kept nevertheless."""
+    """Returns the condition that a run does not meet, for each that is kept nevertheless."""
     if not (reports / KEPT).exists():
         return {}
     return {row["run"]: row["why"] for row in read_table(reports / KEPT).rows}

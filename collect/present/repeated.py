@@ -1,4 +1,4 @@
-"""What another day shows: the answers of several runs of a study, beside each other."""
+"""The page of what another day shows: the answers of several runs of a study, side by side."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from collect.present.replay_scene import ACTIVITIES, Scene, Thread, most_held
 from collect.present.server_looks import look_of
 from collect.present.templating import TEMPLATES, render_html
 
-# What the page calls each activity, in the order of the legend.
+# The name of each activity on the page, in the order of the legend.
 NAMES = {
     "accept": "accept",
     "hand over": "hand over",
@@ -37,7 +37,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Told:
-    """What a page says about how it was made."""
+    """The facts about how a page was made, which it states."""
 
     when: str
     command: str

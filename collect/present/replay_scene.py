@@ -12,7 +12,7 @@ from typing import Any
 from collect.measure.load_for_replay import Visit
 from collect.project import fail
 
-# What a thread does, as servers record it. IDLE is their "wait" for no connection.
+# The activities of a thread, as servers record them. IDLE is their "wait" for no connection.
 IDLE = "idle"
 ACTIVITIES = ("accept", "hand over", "begin", "wait", "read", "respond", "write", "close", IDLE)
 # The time that is shown after the last event, as a share of the scene.
@@ -69,14 +69,14 @@ class Connection:
     first_byte: float | None
     ended: float
     accepted: float | None = None
-    # The begin of the first activity after it was accepted and handed over.
+    # The beginning of the first activity after it was accepted and handed over.
     begun: float | None = None
     closed: float | None = None
 
 
 @dataclass
 class Scene:
-    """What one server did."""
+    """The threads of one server, and the connections that it had."""
 
     label: str
     model: str
@@ -132,7 +132,7 @@ def quickest(scenes: Sequence[Scene]) -> Scene:
 
 
 def typical(scenes: Sequence[Scene]) -> Scene:
-    """Returns the play in which as many connections failed as in most others."""
+    """Returns the play with the median number of failed connections."""
     ranked = sorted(scenes, key=lambda scene: scene.failures)
     return replace(ranked[len(ranked) // 2], plays=tuple(sorted(s.fast_end for s in scenes)))
 
@@ -258,7 +258,7 @@ def _end_with_client(thread: Thread, connections: Iterable[Connection]) -> None:
 
 
 def _within(thread: Thread, end: float) -> Thread | None:
-    """Returns the part of a thread that lies between the begin and the end of the load."""
+    """Returns the part of a thread that lies between the beginning and the end of the load."""
     spans = [
         Span(max(s.start, 0.0), min(s.end, end), s.what, s.connection, s.processor, s.bytes)
         for s in thread.spans
@@ -292,7 +292,7 @@ def _begin(thread: Thread) -> float:
 
 
 def most_held(thread: Thread, connections: Sequence[Connection]) -> tuple[int, float] | None:
-    """The most connections that a thread held at once, and when: from their begin to their end."""
+    """The most connections that a thread held at once, each from its beginning on, and when."""
     begun = {
         span.connection
         for span in thread.spans

@@ -133,7 +133,7 @@ def pictures_of(
 # --- claims ---
 
 
-# What the part of a kind is there for, in words.
+# The role of a part of each kind, in words.
 ROLES = {
     CLAIM_ASIDE: "aside",
     READING: "cause",
@@ -144,7 +144,7 @@ ROLES = {
 
 @dataclass(frozen=True)
 class ClaimPart:
-    """The tested parts of a claim, and the findings."""
+    """A tested part of a claim, and what was found."""
 
     tested: str
     found: str
@@ -228,12 +228,12 @@ class Cut:
     """The valid runs whose time was up before all requests were answered."""
 
     runs: int
-    least: int  # requests that one of them answered
-    excess: float  # the greatest share of requests that were open at the end
+    least: int  # the fewest requests that one of them answered
+    excess: float  # the most requests that were open at the end, per answered one
 
 
 def _cut(view: View) -> Cut | None:
-    """Only where a run has a number of requests, and nothing else lets requests fail."""
+    """Finds the runs that were cut, where they have a number of requests and fail by time alone."""
     data = view.data
     runs = data.valid_runs
     if view.parts[0].kind != ORDINARY or not {"complete", "failed"} <= set(runs):

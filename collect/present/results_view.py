@@ -109,7 +109,7 @@ class View:
         return self.cpu_words[:1].upper() + self.cpu_words[1:]
 
     def say(self, name: str, value: str, cell: int | None = None) -> str:
-        """A factor's value in words, for a cell where the load generator of that matters."""
+        """A factor's value in words; those for a cell fit its load generator."""
         context = self.context
         if cell is not None:
             context = self._context_of([self.data.value(cell, "load")])
@@ -237,7 +237,7 @@ class View:
 
     @cached_property
     def most_runs(self) -> int:
-        """Returns the number of runs of most cells."""
+        """Returns the greatest number of runs of a cell."""
         return max(int(row["n"]) + int(row["n_invalid"]) for row in self.summary)
 
     def runs_said(self, part: Part) -> str:
@@ -263,7 +263,7 @@ class View:
 
     @cached_property
     def span(self) -> timedelta | None:
-        """Returns the time from the begin of the first round to the end of the last, if known."""
+        """The time from the beginning of the first round to the end of the last, if known."""
         if not self._round_rows:
             return None
         begun = [

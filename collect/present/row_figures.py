@@ -23,8 +23,8 @@ MEMORY = "memory"
 
 
 def average_rows(view: View, part: Part, file: str, prefix: str) -> list[Figure]:
-    """CPU per request, a bar for each server: of each slice where servers are many or that is
-    what the study shows first."""
+    """CPU per request, a bar for each server: one figure of all slices where the study shows `ways`
+    first, else one of each slice where servers are many."""
     servers = part.subjects
     slices = view.slices(part, file)
     if view.study.figure == "ways" and not part.x_name and len(slices) > 1:

@@ -38,7 +38,7 @@ def residuals_of(view: View, column: str) -> Values | None:
 
 
 def runs_figures(view: View) -> list[Figure]:
-    """Run order, residuals; with rounds the floors and the ratio over time."""
+    """The order and the spread of the runs, and latencies; with rounds, also ratios and floors."""
     figures: list[Figure | None] = []
     residuals = residuals_of(view, CPU)
     what = view.cpu_title
@@ -238,7 +238,7 @@ def _latencies(histogram: Histogram, server: str) -> list[Point]:
 
 
 def rounds_figure(view: View) -> LineFigure | None:
-    """The ratio of each server to its baseline in every round, or without rounds None."""
+    """The ratio of each server to its baseline in every round; None without rounds."""
     if view.rounds < 2:
         return None
     title = f"{view.cpu_title} relative to the baseline, round by round"
@@ -319,7 +319,7 @@ FLOORS = ("floor-one", "floor-thread", "floor-fork")
 
 
 def _floor_series(rows: list[dict[str, str]], server: str, column: str) -> Series:
-    """A floor at each begin and end of a round: the mean of its runs there."""
+    """A floor at the beginning and the end of each round: the mean of its runs there."""
     at: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in rows:
         if row["server"] == server and row[column] not in ("-", "0"):

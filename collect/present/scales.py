@@ -1,4 +1,4 @@
-"""Axes: ranges, tics, and where labels go that would lie on each other."""
+"""Axes: ranges, tics, and places for labels that would overlap."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def level_scale(values: Sequence[str], pixels: float) -> Scale:
 
 
 def _level_tics(numbers: list[float], scale: Scale, pixels: float) -> Tics:
-    """The values that get their number: as many as there is room for, the last and first first."""
+    """The values that get their number: as many as there is room for, those at the ends first."""
     if len(numbers) > 12 and not scale.log:
         step = nice_step(numbers[-1] - numbers[0], 6)
         wanted = [numbers[0], *(n for n in reversed(numbers) if n % step == 0)]

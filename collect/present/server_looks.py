@@ -101,7 +101,7 @@ LEVELS = (
     Look("#1d2b38", DIAMOND, "", "#e3edf7"),
 )
 
-# What the CPU time of a request is spent on, in the order of collect/infer/anatomy_table.py.
+# The purposes of the CPU time of a request, in the order of collect/infer/anatomy_table.py.
 PURPOSES = (
     Look("#332288", SQUARE, "", "#9d8fe6"),
     Look("#66a5c9", SQUARE, "#1c6ea4", "#7cc8f2"),

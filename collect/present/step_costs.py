@@ -1,4 +1,4 @@
-"""What each step costs, where a study names servers of which each does less than the one before."""
+"""The cost of each step, where a study names servers that each do less than the one before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 0.05
 
 @dataclass(frozen=True)
 class Step:
-    """The server CPU per request that a server takes less than another one, in microseconds."""
+    """How much less CPU per request a server takes than another one, in microseconds."""
 
     of: str
     to: str
@@ -74,7 +74,7 @@ def _less(view: View, of: str, to: str) -> Result | None:
 
 
 def _costs(view: View, of: str, to: str) -> Values:
-    """Returns what a server takes more than another one, by block."""
+    """Returns how much more CPU per request a server takes than another one, by block."""
     return control_cost(view.data, of, view.data.pick(server=of), to)
 
 

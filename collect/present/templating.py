@@ -31,7 +31,7 @@ def table_cell(words: object) -> str:
 
 
 def opened(words: str) -> str:
-    """With a capital letter, unless it opens with a name."""
+    """Gives a text a capital letter, unless it opens with a name."""
     return words if words.startswith("*") else words[:1].upper() + words[1:]
 
 
