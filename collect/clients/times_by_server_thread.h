@@ -28,9 +28,12 @@ static inline int by_thread_named(const char *bytes, size_t count)
 {
     static const char before[] = "Thread ", form[] = "Thread 1234567.\n";
     const size_t name = sizeof before - 1, whole = sizeof form - 1;
-    const char *last = bytes + count - whole;
+    const char *last;
 
-    return count >= whole && memcmp(last, before, name) == 0 ? atoi(last + name) : 0;
+    if (count < whole)
+        return 0;
+    last = bytes + count - whole;
+    return memcmp(last, before, name) == 0 ? atoi(last + name) : 0;
 }
 
 /* Counts the time, in microseconds, of a request that this thread answered. */

@@ -109,7 +109,8 @@ def c3(data: Cells) -> list[Finding]:
     for server in data.subjects:
         if not server.startswith("epoll"):
             continue
-        runs = data.runs[(data.runs["server"] == server) & (data.runs["concurrency"] == top)]
+        valid = data.valid_runs
+        runs = valid[(valid["server"] == server) & (valid["concurrency"] == top)]
         lost = data.column("lost", runs).dropna()
         if len(lost) >= 2:
             tested = f"{server}: requests lost with one crash, concurrency {top}"

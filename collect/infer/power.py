@@ -68,14 +68,14 @@ def power_of(folder: Path, difference: float = DIFFERENCE) -> list[Power]:
         "all" if "all" in set(table["scope"]) else "x" if "x" in set(table["scope"]) else "cell"
     )
     chosen = table[(table["scope"] == widest) & table["measure"].isin(list(MEASURES))]
-    return [_power(row, difference) for _, row in chosen.iterrows()]
+    told = pd.to_numeric(chosen["t"], errors="coerce").abs() > 0  # else no spread follows from it
+    return [_power(row, difference) for _, row in chosen[told].iterrows()]
 
 
 def _power(row: pd.Series[str], difference: float) -> Power:
     """Takes the spread between units from the estimate and its t."""
-    n, t = int(row["blocks"]), row["t"]
     ratio = math.log(float(row["ratio"]))
-    spread = 0.0 if t == "-" else abs(ratio / float(t)) * math.sqrt(n)
+    spread = abs(ratio / float(row["t"])) * math.sqrt(int(row["blocks"]))
     unit = row.get("unit", "block")
     rounds = rounds_needed(spread, difference)
     return Power(row["measure"], row["server"], row["baseline"], spread, unit, rounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from collect.infer.judge_claims import judge_study
 from collect.infer.pooling import pool, pool_claims
 from collect.infer.power import advice, difference_told, power_of, rounds_needed
 from collect.infer.read_results import read_cells
+from collect.tables import read_table, write_table
 
 
 def test_studies_that_agree() -> None:
@@ -157,3 +159,8 @@ def test_an_earlier_study_says_how_many_rounds(tmp_path: Path) -> None:
     assert "rounds tell a difference of 10% (thread / fork, requests/s: spread" in found[0].text()
     assert advice("earlier", tmp_path).startswith("earlier: at least ")
     assert advice("nosuch", tmp_path) == ""
+    table = read_table(folder / "comparisons.tsv")
+    for row, t in zip((row for row in table.rows if row["scope"] != "cell"), itertools.cycle("-0")):
+        row["t"] = t
+    write_table(folder / "comparisons.tsv", table.columns, table.rows)
+    assert power_of(folder) == [] and advice("earlier", tmp_path) == ""
