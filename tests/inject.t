@@ -5,6 +5,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 
+# Each case has a patience of its own: a busy machine may need long for all of them.
+$PATIENCE = 3600;
+
 each_server(sub ($model) {
     my $run = run_command("$FindBin::Bin/inject", '--quick', '--server', $model->{path});
     if ($run->{status} == 77) {

@@ -155,9 +155,18 @@ def begin_at(moment: float, timeout: float, *command: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+def begin_soon(timeout: float, *command: str) -> tuple[float, list[str]]:
+    """Begins a command as soon as this machine, which may be busy, can start begin_at."""
+    for ahead in (0.2, 2, 20, 200):
+        moment = time.time() + ahead
+        lines = begin_at(moment, timeout, *command)
+        if lines[-1].split()[-1] != "late":
+            break
+    return moment, lines
+
+
 def test_a_command_begins_at_the_moment_and_not_before() -> None:
-    moment = time.time() + 0.2
-    lines = begin_at(moment, 60, "date", "+%s.%N")
+    moment, lines = begin_soon(60, "date", "+%s.%N")
     name, began, seconds, cpu, ending = lines[-1].split()
     assert (name, ending) == ("begin_at", "0")
     assert float(lines[0]) >= moment
@@ -165,21 +174,22 @@ def test_a_command_begins_at_the_moment_and_not_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "timeout", "command", "ending"),
+    ("timeout", "command", "ending"),
     [
-        (-1.0, 60, ("true",), "late"),
-        (0.0, 0.1, ("sleep", "600"), "timeout"),
-        (0.1, 60, ("sh", "-c", "exit 7"), "7"),
-        (0.1, 60, ("sh", "-c", "kill -9 $$"), "137"),
-        (0.1, 60, ("no-such-program",), "127"),
+        (0.1, ("sleep", "600"), "timeout"),
+        (60, ("sh", "-c", "exit 7"), "7"),
+        (60, ("sh", "-c", "kill -9 $$"), "137"),
+        (60, ("no-such-program",), "127"),
     ],
 )
-def test_how_a_command_ended(
-    ahead: float, timeout: float, command: tuple[str, ...], ending: str
-) -> None:
-    # The clock goes on until the program runs.
-    moment = time.time() + (ahead or 2.0)
-    assert begin_at(moment, timeout, *command)[-1].split()[-1] == ending
+def test_how_a_command_ended(timeout: float, command: tuple[str, ...], ending: str) -> None:
+    _, lines = begin_soon(timeout, *command)
+    assert lines[-1].split()[-1] == ending
+
+
+def test_a_command_is_not_begun_when_its_moment_has_passed() -> None:
+    lines = begin_at(time.time() - 1, 60, "echo", "begun")
+    assert "begun" not in lines and lines[-1].split()[-1] == "late"
 
 
 # --- the options ---
