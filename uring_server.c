@@ -18,8 +18,8 @@ static const struct model model = {
     .name = "uring_server",
     .summary = "a ring (io_uring) for each processor",
     .take = "for many busy connections, where Linux 6.1 or later may use io_uring",
-    .avoid = "where io_uring is forbidden, as in most containers, or connections end after one "
-             "request: epoll_server then costs the same",
+    .avoid = "where io_uring is forbidden, as in most containers; where connections end after one "
+             "request, epoll_server costs the same",
     .max_connections = 16384,
     .descriptors = 1, /* few connections send a file at the same time */
     .makes = "processes",

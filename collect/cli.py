@@ -77,6 +77,7 @@ def _list() -> None:
             seconds = expected_seconds(study, cells_here(study))
             times.append(about_time(seconds) if seconds else DASH)
         print(f"{name:<16} {times[0]:>6} {times[1]:>6}  {whole.question}")
+    print("\nThe times are those of the last runs here, or else of the published ones.")
 
 
 def _measure(line: Line) -> int:
@@ -101,6 +102,7 @@ def _measure(line: Line) -> int:
     status = run_plan(folder, live.after_block if live else None)
     finished = status in (DONE, INVALID)
     if finished:
+        say("Writing the report")
         _write_report(folder)
     if live:
         live.end(finished)
@@ -130,12 +132,16 @@ def _write_report(folder: Path) -> None:
 
 
 def _conclude(folder: Path) -> None:
-    """Ends with the main figure in the terminal and the paths of the report."""
-    from collect.present.present_results import terminal
+    """Ends with the main figure and the answer in the terminal, and the paths of the report."""
+    from collect.present.present_results import answer, terminal
 
-    print(f"\n{terminal(folder)}\n")
-    print(f"Report:  {folder}/report.md\n         {(folder / 'index.html').resolve().as_uri()}")
+    print(f"\n{terminal(folder)}\n\n{answer(folder)}\n")
+    _say_pages(folder)
     print(f"Tables:  {command_from_here()} export {folder} --to csv (or json)")
+
+
+def _say_pages(folder: Path) -> None:
+    print(f"Report:  {folder}/report.md\n         {(folder / 'index.html').resolve().as_uri()}")
 
 
 def _folders(line: Line, least: int, most: int | None, usage: str) -> list[Path]:
@@ -152,14 +158,17 @@ def _folders(line: Line, least: int, most: int | None, usage: str) -> list[Path]
 def _report(line: Line) -> int:
     (folder,) = _folders(line, 1, 1, "report DIR")
     _write_report(folder)
-    print(f"{folder}/report.md")
+    _say_pages(folder)
     return 0
 
 
 def _compare(line: Line) -> int:
     from collect.infer.compare import compare_text
 
-    print(compare_text(_folders(line, 2, None, "compare DIR DIR...")), end="")
+    folders = _folders(line, 2, None, "compare DIR DIR...")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        fail("compare takes each folder once: the same runs twice would count as two studies", 2)
+    print(compare_text(folders), end="")
     return 0
 
 

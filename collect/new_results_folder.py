@@ -152,6 +152,8 @@ def needs_of(study: Study) -> list[Need]:
 
 def prepare(study: Study) -> None:
     """Installs and builds what a study needs."""
+    if study.server_host:
+        load_hosts.address_of(study.server_host)
     install([*ANALYSIS, *needs_of(study)])
     build(crash=study.fault is not None)
     try_commands(study)
@@ -210,7 +212,7 @@ def start(line: Line) -> Path:
     seconds = expected_seconds(study, cells)
     time = f", about {about_time(seconds)}" if seconds else ""
     say(f"Study {study.name}: {plural(len(rows), 'run', 'runs')} of {_servers_text(study)}{time}")
-    say(f"The results are in {folder}; its report will be index.html and report.md there")
+    say(f"Results: {folder}; at the end report.md and index.html are there")
     return folder
 
 

@@ -121,8 +121,11 @@ def all_results() -> list[Results]:
     return [_look(path) for path in sorted(found, key=lambda path: (path.name, path))]
 
 
+HOW = f"{command_from_here()} --quick makes one, in a minute"
+
+
 def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.0f} kB"
 
 
 def _replays() -> list[Path]:
@@ -141,7 +144,7 @@ def _is_replay(folder: Path) -> bool:
 def _list() -> None:
     results, replays = all_results(), _replays()
     if not results and not replays:
-        print(f"There are no results yet: {command_from_here()} --quick makes some, in a minute")
+        print(f"There are no results yet: {HOW}")
         return
     if results:
         _list_results(results)
@@ -173,11 +176,14 @@ def _open(words: list[str]) -> None:
     """Opens a report in the browser, where there is one, and prints its address."""
     if len(words) > 1:
         fail(f"usage: {command_name()} results open [DIR]", 2)
-    folders = _named(words) or [one.folder for one in all_results()]
-    pages = [part / PAGE for folder in folders for part in _parts(folder)]
-    pages = [page for page in pages if page.is_file()]
+    if words and _is_replay(Path(words[0])):
+        pages = [Path(words[0]) / REPLAY_PAGE]
+    else:
+        folders = _named(words) or [one.folder for one in all_results()]
+        pages = [part / PAGE for folder in folders for part in _parts(folder)]
+        pages = [page for page in pages if page.is_file()]
     if not pages:
-        fail("there is no report yet" if not words else f"{words[0]} has no report yet")
+        fail(f"{words[0]} has no report yet" if words else f"there is no report yet: {HOW}")
     page = max(pages, key=lambda path: path.stat().st_mtime)
     print(page.resolve().as_uri())
     has_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")

@@ -12,6 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The CPU time of fewer requests is mostly that of the start. */
+#define TELLING_REQUESTS 1000
+
 struct cost {
     double cpu_seconds;
     double microseconds; /* of CPU, a request */
@@ -80,12 +83,17 @@ static void describe_service(const struct server *server, struct buffer *text)
     }
 }
 
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 void summary_print(const struct server *server)
 {
     const struct scoreboard *board = server->board;
     struct total total = scoreboard_total(board, server->parts.slot_count);
     struct cost cost = measure(server);
-    char made[64] = "", dropped[64] = "", service[240];
+    char made[64] = "", dropped[64] = "", ratio[40] = "", service[240];
     struct buffer counted = {.data = service, .capacity = sizeof service - 1};
 
     if (server->model->makes != NULL)
@@ -96,12 +104,15 @@ void summary_print(const struct server *server)
                  (unsigned long long)total.dropped);
     describe_service(server, &counted);
     service[counted.length] = '\0';
-    warnx("%llu connections, at most %llu at once, %llu requests, %llu errors, %llu bytes sent, "
-          "%.3f s CPU, %.1f us/request, %ld KiB peak memory%s%s%s",
-          (unsigned long long)total.connections, (unsigned long long)board->peak,
-          (unsigned long long)total.requests, (unsigned long long)total.errors,
-          (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib, made,
-          dropped, service);
+    if (total.requests >= TELLING_REQUESTS)
+        snprintf(ratio, sizeof ratio, ", %.1f us/request", cost.microseconds);
+    warnx("%llu connection%s, at most %llu at once, %llu request%s, %llu error%s, %llu bytes sent, "
+          "%.3f s CPU%s, %ld KiB peak memory%s%s%s",
+          (unsigned long long)total.connections, plural(total.connections),
+          (unsigned long long)board->peak, (unsigned long long)total.requests,
+          plural(total.requests), (unsigned long long)total.errors, plural(total.errors),
+          (unsigned long long)total.bytes, cost.cpu_seconds, ratio, cost.peak_kib, made, dropped,
+          service);
 }
 
 /* Returns true for a file that may be rewritten. Standard output, a terminal or a pipe is only

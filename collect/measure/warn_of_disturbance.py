@@ -96,18 +96,19 @@ class Disturbance:
             say(
                 f"warning: in {len(self.shared)} of {plural(self.blocks, 'block', 'blocks')} other "
                 f"programs had over {SHARED:.0f}% of the processors, at most "
-                f"{max(self.shared):.0f}%: measure again on a machine with nothing else to do"
+                f"{max(self.shared):.1f}%: measure again on a machine with nothing else to do"
             )
         if self.stolen:
             say(
                 f"warning: in {len(self.stolen)} of {plural(self.blocks, 'block', 'blocks')} the "
                 f"host gave over {STOLEN:.0f}% of the processors to other virtual machines, at "
-                f"most {max(self.stolen):.0f}%: measure again at another time"
+                f"most {max(self.stolen):.1f}%: measure again at another time"
             )
         if self.changed:
+            low, high = (f"{bound(self.changed):.2f}" for bound in (min, max))
             say(
                 f"warning: in {len(self.changed)} of {plural(self.blocks, 'block', 'blocks')} the "
                 "requests/s of all servers differed from the first block by over "
-                f"{100 * (CHANGED - 1):.0f}%, {min(self.changed):.2f} to {max(self.changed):.2f} "
+                f"{100 * (CHANGED - 1):.0f}%, {low if low == high else f'{low} to {high}'} "
                 f"times as many: a campaign ({command_name()} campaign) averages over such times"
             )

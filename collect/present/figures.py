@@ -375,6 +375,9 @@ def finished(figure: LineFigure, ratios: bool = False) -> LineFigure | None:
             _add_words(figure, "Each panel has its own scale.")
         else:
             figure.scales = [_scale_of(figure.panels, _values)] * len(figure.panels)
+    shown = zip(figure.panels, figure.scales, strict=True)
+    if any(p.high > scale.high for panel, scale in shown for p in panel.points()):
+        _add_words(figure, "An interval that ends at the upper edge goes on beyond it.")
     if all(scale.log for scale in figure.scales):
         figure.y_title += LOG
     elif any(scale.log for scale in figure.scales):

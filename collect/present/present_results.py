@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
+import textwrap
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -101,6 +103,15 @@ def _write_page(folder: Path, title: str, narrow: Mapping[str, str]) -> None:
     pages = PAGES if (reports / "claims.md").is_file() else ()
     links = [(f"../../{file}", words) for file, words in pages]
     write_text(folder / "index.html", page_of_markdown(title, markdown, folder, links, narrow))
+
+
+def answer(folder: Path) -> str:
+    """The question and the answer at the top of a report, as plain text."""
+    abstract = (folder / "report.md").read_text().partition("\n## Abstract\n")[2]
+    top = re.split(r"^(?:!\[|## )", abstract, maxsplit=1, flags=re.MULTILINE)[0]
+    width = min(shutil.get_terminal_size((80, 24)).columns, 100)
+    plain = re.sub(r"\*\*|`|^> |\[([^]]*)\]\([^)]*\)", r"\1", top.strip(), flags=re.MULTILINE)
+    return "\n\n".join(textwrap.fill(text, width) for text in re.split(r"\n\n+", plain))
 
 
 def terminal(folder: Path) -> str:

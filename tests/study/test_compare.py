@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,8 @@ def test_folders_of_other_commits_and_how_far_they_differ(
     said = capsys.readouterr().out
     assert "p below 0.0001 if they are alike" in said
     assert "different commits" in said
-    assert main(["compare", made[0], made[0]]) == 0
+    alike = shutil.copytree(made[0], tmp_path / "alike")
+    assert main(["compare", made[0], str(alike)]) == 0
     said = capsys.readouterr().out
     assert "p = 1.0000 if they are alike" in said
     assert "different commits" not in said
@@ -90,6 +92,12 @@ def test_folders_that_compare_nothing_in_common(
     analyse(other)
     assert main(["compare", str(folders[0]), str(other)]) == 1
     assert "compare nothing in common" in capsys.readouterr().err
+
+
+def test_a_folder_counts_once(folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    again = folders[0] / ".." / folders[0].name
+    assert main(["compare", *map(str, folders), str(again)]) == 2
+    assert "takes each folder once" in capsys.readouterr().err
 
 
 def test_one_folder_is_too_few(folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

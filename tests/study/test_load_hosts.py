@@ -212,6 +212,15 @@ def test_wrong_hosts_are_refused(bench: Bench, words: list[str], says: str) -> N
     assert says in done.stderr
 
 
+def test_an_address_of_another_machine_is_refused_before_there_is_a_folder(bench: Bench) -> None:
+    folder = bench.folder / "elsewhere"
+    words = ("--servers", "fork", "--load", "wrk", "--load-hosts", "a", "--server-host", "192.0.2.1")
+    done = bench.dcollect("--output", folder, *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("server host 192.0.2.1: 192.0.2.1 is no address of this machine\n")
+    assert not folder.exists()
+
+
 # --- three hosts ---
 
 

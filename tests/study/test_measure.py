@@ -152,6 +152,9 @@ def main(bench: Bench) -> Path:
     assert done.returncode == 0, done.stderr
     assert re.search(rf"^Report: +{re.escape(str(folder))}/report\.md$", done.stdout, re.M)
     assert done.stderr.startswith("Study fork-vs-thread: 8 runs")
+    words = " ".join(done.stdout.split())
+    assert "Does a process or a thread per connection answer more requests per second?" in words
+    assert re.search(r" as much server CPU|less server CPU|more server CPU|data do not show", words)
     bench.assert_nothing_left()
     return folder
 

@@ -102,7 +102,7 @@ def test_without_results_it_tells_how_to_make_some(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "results_folder", lambda: place / "nowhere")
-    assert "--quick makes some" in told(capsys)
+    assert "--quick makes one" in told(capsys)
     assert told(capsys, "clean", "--yes") == "There is nothing to remove\n"
     assert "no report yet" in refused("open")
 
@@ -119,6 +119,10 @@ def test_open_prints_the_address_of_the_latest_report(
     named = place / "growth" / "20260101-000000"
     assert told(capsys, "open", str(named)) == f"{(named / 'index.html').as_uri()}\n"
     assert "no report yet" in refused("open", str(place / "idle" / "20260103-000000"))
+    page = place / "replay" / "20260109-000000" / "replay.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("a page")
+    assert told(capsys, "open", str(page.parent)) == f"{page.as_uri()}\n"
     assert "is not a results folder" in refused("open", str(place))
 
 

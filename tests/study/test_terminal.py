@@ -156,8 +156,9 @@ def test_a_duration_is_told_no_more_exactly_than_it_is_known(seconds: float, tex
 def test_the_list_tells_how_long_each_study_takes(bench: Bench) -> None:
     done = bench.dcollect("--list")
     assert done.returncode == 0, done.stderr
-    head, *lines = done.stdout.splitlines()
+    head, *lines, _, whence = done.stdout.splitlines()
     assert head.split() == ["Study", "Time", "Quick", "Question"]
+    assert "published" in whence
     assert [line.split()[0] for line in lines] == study_names()
     for line in lines:
         name, whole, whole_unit, quick, quick_unit, question = line.split(maxsplit=5)
@@ -220,7 +221,7 @@ def test_other_programs_are_warned_about_when_they_are_seen_and_at_the_end(
     assert "other programs had 20% of the processors up to the end of block 2" in told[1]
     watch.end()
     end = capsys.readouterr().err
-    assert "in 2 of 4 blocks other programs had over 5%" in end and "at most 30%" in end
+    assert "in 2 of 4 blocks other programs had over 5%" in end and "at most 30.0%" in end
 
 
 def test_a_busy_host_is_warned_about_when_it_is_seen_and_at_the_end(
@@ -234,7 +235,7 @@ def test_a_busy_host_is_warned_about_when_it_is_seen_and_at_the_end(
     assert "the host of this virtual machine gave 6% of the processors to others" in line
     watch.end()
     (line,) = capsys.readouterr().err.splitlines()
-    assert "in 2 of 3 blocks the host gave over 2%" in line and "at most 8%" in line
+    assert "in 2 of 3 blocks the host gave over 2%" in line and "at most 8.0%" in line
 
 
 def test_short_blocks_are_judged_together(
@@ -382,7 +383,7 @@ def test_a_second_study_waits_for_the_first_and_can_be_given_up(bench: Bench) ->
             assert process.stdout
             told = [process.stdout.readline() for _ in range(3)]
             assert told[0].startswith("Study fork-vs-thread: 1 run of floor-one"), told
-            assert told[1].startswith("The results are in "), told
+            assert told[1].startswith("Results: "), told
             holder = re.search(r"^Another study measures .*\(process (\d+)\)", told[2])
             assert holder and int(holder[1]) in family(measuring.pid), told
         given_up.terminate()

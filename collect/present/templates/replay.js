@@ -166,7 +166,7 @@
         const made = scene.made.filter(thread => thread.born <= time).length;
         const lost = closed.filter(index => scene.connections[index].status !== 200).length;
         const all = scene.connections.length, at_work = all - queue.length - closed.length;
-        say(scene.now, (scene.places ? waiting.length + ' in the accept queue, ' + at_work + ' being served, '
+        say(scene.now, (scene.places ? waiting.length + ' in the accept queue, ' + at_work + ' handed over or being served, '
             : waiting.length + ' at the server, ') + closed.length + ' of ' + all + ' closed'
             + (lost ? ', ' + lost + ' of them without a response' : '')
             + (scene.made.length ? '; ' + plural(made, scene.word[0], scene.word[1]) + ' made' : ''));
@@ -187,7 +187,7 @@
         const code = span ? span[2] : idle;
         const name = 'place ' + (item.box.classList.contains('wide') ? 'wide ' : '') + (thread ? look(code) : 'empty');
         if (item.box.className !== name) { item.box.className = name; }
-        say(item.name, thread ? thread.name : '');
+        say(item.name, thread ? thread.name.replace('_server', '') : '');
         say(item.does, thread ? doing(thread, span, time) : '');
     }
 
