@@ -360,7 +360,7 @@ def test_an_abstract_says_what_each_step_saves(tmp_path: Path) -> None:
     saved = r"(\d+\.\d \(\d+\.\d to \d+\.\d\))"
     said = re.match(
         rf"Step by step: \*\*fork\*\* takes {saved} µs more than \*\*thread\*\*; "
-        rf"of them \*\*thread\*\* saves {saved}\.$",
+        rf"of them, each beside the step before it, \*\*thread\*\* saves {saved}\.$",
         sentences[2],
     )
     assert said and said[1] == said[2]
@@ -373,7 +373,7 @@ def test_an_abstract_says_what_the_steps_save_that_are_not_shown(tmp_path: Path)
     names = r"(\*\*clone\+share=[a-z-]+\*\*(, | and )?){2,4}"
     saved = r"\d+\.\d \(−?\d+\.\d to \d+\.\d\)"
     assert re.search(
-        rf"no saving is shown of {names} alone; together they save {saved}\.", abstract
+        rf"no saving is shown of {names} one by one; together they save {saved}\.", abstract
     )
 
 
