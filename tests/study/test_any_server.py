@@ -284,7 +284,7 @@ def test_a_study_is_started_from_anywhere_by_a_symlink(bench: Bench) -> None:
     assert done.returncode == 0, done.stderr
     assert f"{folder}/report.md" in done.stdout
     again = bench.run_in(Path("/"), [str(program), "report", str(folder)])
-    assert again.returncode == 0 and again.stdout == f"{folder}/report.md\n"
+    assert again.returncode == 0 and f"{folder}/report.md\n" in again.stdout
 
 
 def test_results_are_found_from_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_it_plays_pauses_and_ends(page: Path) -> None:
     found = looked(page, PLAY)
     assert (found["label"], found["moved"], found["stays"]) == ("Pause", "true", "true")
     assert found["end"] == "true"
-    assert found["first"] == "0 in the accept queue, 0 being served, 9 of 9 closed"
+    assert found["first"] == "0 in the accept queue, 0 accepted, 9 of 9 closed"
     assert found["second"].endswith("9 of 9 closed; 9 processes made")
 
 
@@ -134,12 +134,12 @@ send({{ first: said(0), second: said(1), boxes: box(0) + ' | ' + box(1) + ' | ' 
 def test_the_slow_client_halfway(page: Path) -> None:
     """Under iterative all others wait; under fork and epoll they have been served."""
     found = looked(page, SCRUB)
-    assert found["first"] == "8 in the accept queue, 1 being served, 0 of 9 closed"
+    assert found["first"] == "8 in the accept queue, 1 accepted, 0 of 9 closed"
     assert (
-        found["second"] == "0 in the accept queue, 1 being served, 8 of 9 closed; 9 processes made"
+        found["second"] == "0 in the accept queue, 1 accepted, 8 of 9 closed; 9 processes made"
     )
     assert found["boxes"] == (
-        "iterative_server: wait 1 | fork_server: idle; child: wait 1 | worker 1: idle"
+        "iterative: wait 1 | fork: idle; child: wait 1 | worker 1: idle"
     )
     assert found["spoken"] == "20.00 ms"
 

@@ -166,7 +166,7 @@
         const made = scene.made.filter(thread => thread.born <= time).length;
         const lost = closed.filter(index => scene.connections[index].status !== 200).length;
         const all = scene.connections.length, at_work = all - queue.length - closed.length;
-        say(scene.now, (scene.places ? waiting.length + ' in the accept queue, ' + at_work + ' handed over or being served, '
+        say(scene.now, (scene.places ? waiting.length + ' in the accept queue, ' + at_work + ' accepted, '
             : waiting.length + ' at the server, ') + closed.length + ' of ' + all + ' closed'
             + (lost ? ', ' + lost + ' of them without a response' : '')
             + (scene.made.length ? '; ' + plural(made, scene.word[0], scene.word[1]) + ' made' : ''));
