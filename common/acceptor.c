@@ -49,10 +49,11 @@ void acceptor_warn_scarce(struct server *server, const char *what)
 
     if (atomic_exchange(&board->scarce_seconds, second) != second)
         atomic_store(&board->scarce_warnings, 0);
+    errno = error;
     if (atomic_fetch_add(&board->scarce_warnings, 1) >= 2)
         return;
-    errno = error;
     warn("%s: connections wait", what);
+    errno = error; /* callers ask which one it was */
 }
 
 void acceptor_sleep(struct server *server, int milliseconds)
@@ -129,6 +130,7 @@ void acceptor_wait_for_seat(struct server *server)
     if (acceptor_is_full(server) && !make_way(server))
         acceptor_sleep(server, SEAT_MILLISECONDS);
     atomic_store(&server->board->acceptor_waits, false);
+    server->now = clock_now(); /* a crowd passes with time, while nobody is accepted */
 }
 
 void acceptor_wait_for_resources(struct server *server)

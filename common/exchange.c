@@ -189,7 +189,7 @@ bool exchange_put_small_body(struct exchange *exchange)
      * a copy of it costs less than a second write. */
     if ((exchange_received(exchange).length > 0 || body->kind == BODY_MEMORY) &&
         exchange->portion > output->capacity - output->length &&
-        exchange->portion <= OUTPUT_LARGE - output->length)
+        exchange->portion + output->length <= OUTPUT_LARGE)
         exchange_grow_output(exchange);
     if (exchange->portion > output->capacity - output->length)
         return true;

@@ -47,12 +47,16 @@ static void install_handlers(void)
 {
     struct sigaction call = {.sa_handler = hear_call};
     struct sigaction death = {.sa_sigaction = die, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigset_t deadly;
 
     sigaction(SEATS_SIGNAL, &call, NULL);
     sigaction(SIGALRM, &death, NULL);
+    sigemptyset(&deadly);
+    sigaddset(&deadly, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &deadly, NULL);
 }
 
-/* The program that started this one may have ignored some of them. */
+/* The program that started this one may have ignored or blocked some of them. */
 bool signals_open(struct server *server)
 {
     static const int handled[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGIO, SIGCHLD};

@@ -50,6 +50,39 @@ sub outlives ($model) {
     }
 }
 
+# Returns true if less than an eighth of the group's memory is left, without what it caches of files.
+sub is_low () {
+    my $used = slurp(-e "$group/memory.current" ? "$group/memory.current" : "$group/memory.usage_in_bytes");
+    my %bytes = slurp("$group/memory.stat") =~ /^(\w+) (\d+)$/mg;
+    return $used - $bytes{inactive_file} - $bytes{active_file} > 29 * 1024 * 1024;
+}
+
+# Another process of the group takes the memory that a crowd has left: the server serves again, once the crowd has passed.
+sub serves_beside_a_neighbour () {
+    my $server = start_server(through => \@through, options => ['--max-connections', 2000]);
+    my @held = map { $server->connect } 1 .. 150;
+    $_->send("GET /small.txt HTTP/1.1\r\n") for @held;
+    $held[-1]->ask("Host: localhost\r\n\r\n");
+    $_->close for @held;
+    pipe my $says, my $tells or die "pipe: $!\n";
+    my $neighbour = fork // die "fork: $!\n";
+    if ($neighbour == 0) {
+        spit("$group/cgroup.procs", $$);
+        my @taken;
+        for (;;) {
+            push @taken, 'x' x 2**18 until is_low();
+            syswrite $tells, 'low';
+            select undef, undef, undef, 0.02;
+        }
+    }
+    sysread $says, my $word, 3;
+    is $word, 'low', 'a neighbour has taken the memory that a crowd has left';
+    is $server->get('/small.txt')->{status}, 200, 'the server serves beside the neighbour';
+    kill KILL => $neighbour;
+    waitpid $neighbour, 0;
+    $server->stop;
+}
+
 # The number of connections that a server of these options takes by default.
 sub default_connections ($server) { return ($server->errors =~ /enough for (\d+) connections at once/)[0] // 0 }
 
@@ -125,6 +158,7 @@ each_server(sub ($model) {
         is $server->errors, '', '--max-connections overrides the limit that comes from the memory';
         $server->stop;
         outlives($model);
+        serves_beside_a_neighbour() if $model->{each};
     }
     stops_in_container() if $group && !sanitized() && describe()->{makes} eq 'processes';
 });

@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use POSIX qw(sigprocmask SIGALRM SIG_BLOCK SIG_SETMASK);
 
 my $root = tree('small.txt' => "small\n");
 
@@ -20,6 +21,15 @@ each_server(sub ($model) {
         # A process that serves one connection may end by itself.
         is scalar(grep { !$now{$_} } @processes), 0, "SIG$signal ends no process" if !$short;
     }
+    $server->stop;
+
+    # SIGALRM ends a server that hangs when it stops.
+    my ($alarm, $before) = (POSIX::SigSet->new(SIGALRM), POSIX::SigSet->new);
+    sigprocmask(SIG_BLOCK, $alarm, $before);
+    $server = start_server(root => $root);
+    sigprocmask(SIG_SETMASK, $before);
+    my ($blocked) = slurp('/proc/' . $server->pid . '/status') =~ /^SigBlk:\s+(\w+)$/m;
+    is hex($blocked) >> (SIGALRM - 1) & 1, 0, 'SIGALRM is not blocked, even if the program that started the server has blocked it';
     $server->stop;
 });
 

@@ -498,7 +498,8 @@ int listener_waiting(const struct listener *listener)
 
     for (int i = 0; i < listener->count; i++) {
         struct pollfd wait = {.fd = listener->sockets[i], .events = POLLIN};
-        waiting += i < listener->streams ? queue_length(listener->sockets[i]) : poll(&wait, 1, 0);
+        waiting +=
+            i < listener->streams ? queue_length(listener->sockets[i]) : poll(&wait, 1, 0) > 0;
     }
     return waiting;
 }

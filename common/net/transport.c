@@ -115,5 +115,5 @@ enum transfer transport_copy_file(struct transport *transport, int file, uint64_
     while (result < 0 && errno == EINTR);
     if (result <= 0)
         return result == 0 ? TRANSFER_END : TRANSFER_FAILED;
-    return transport->kind->write(transport, (struct text){data, (size_t)result}, false, count);
+    return transport->kind->write(transport, (struct text){data, (size_t)result}, 0, count);
 }

@@ -151,6 +151,7 @@ static enum transfer tls_write(struct transport *transport, struct text data, ui
                                size_t *count)
 {
     struct session *session = begin(transport);
+    enum transfer transfer;
     int result;
 
     *count = 0;
@@ -159,7 +160,8 @@ static enum transfer tls_write(struct transport *transport, struct text data, ui
     session->wire.more = more > 0;
     result = SSL_write_ex(session->ssl, data.data, data.length, count);
     session->written += *count;
-    return result == 1 ? TRANSFER_DONE : judge(session, result);
+    transfer = result == 1 ? TRANSFER_DONE : judge(session, result);
+    return transfer == TRANSFER_REFUSED ? TRANSFER_FAILED : transfer;
 }
 
 static void tls_finish(struct transport *transport)

@@ -82,11 +82,11 @@ enum transfer origin_connection_send(struct origin_connection *upstream, struct 
 {
     size_t count;
     enum transfer transfer =
-        upstream->transport.kind->write(&upstream->transport, *bytes, false, &count);
+        upstream->transport.kind->write(&upstream->transport, *bytes, 0, &count);
 
     bytes->data += count;
     bytes->length -= count;
-    if (transfer == TRANSFER_FAILED || transfer == TRANSFER_REFUSED)
+    if (transfer == TRANSFER_FAILED)
         upstream->problem = transport_tls_problem(&upstream->transport);
     return transfer;
 }

@@ -16,7 +16,8 @@ struct uring_client {
     struct uring_stream stream; /* first: completions carry its address */
     struct watch *watch;        /* NULL: the client has ended */
     struct uring_client *next;  /* among those that are ready */
-    bool polling;               /* the ring waits for its descriptor */
+    int polls;                  /* waits of the ring for its descriptor, old ones too */
+    bool polling;               /* the client awaits one of them */
     bool ready;
 };
 
@@ -76,7 +77,7 @@ static bool begin_client(struct poller *poller, struct watch *watch, struct conn
 
 static void stop_polling(struct uring_client *client)
 {
-    if (client->polling)
+    if (client->polls > 0)
         transport_uring_cancel(&client->stream, URING_OF_POLL);
     client->polling = false;
 }
@@ -188,6 +189,7 @@ static bool poll_client(struct uring_client *client, int descriptor, enum need n
     client->polling = poll_descriptor(client->stream.ring, descriptor,
                                       need == NEED_READ ? EPOLLIN : EPOLLOUT, data);
     client->stream.in_flight += client->polling;
+    client->polls += client->polling;
     return client->polling;
 }
 
@@ -239,6 +241,7 @@ static bool is_awaited(struct uring_client *client, const struct io_uring_cqe *c
     case URING_OF_SEND:
         return watch->socket_need == NEED_WRITE;
     default:
+        client->polls--;
         if (completion->res == -ECANCELED || !client->polling)
             return false;
         client->polling = false;
