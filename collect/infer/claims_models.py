@@ -35,6 +35,7 @@ from collect.infer.contrast import (
     control_cost,
     mean_of_pairs,
     server_pairs,
+    share_of_cost,
 )
 from collect.infer.statistics import holm, share_interval
 from collect.readable_numbers import thousands
@@ -172,16 +173,6 @@ def unp_2(data: Cells) -> list[Finding]:
     return findings
 
 
-def _share(data: Cells, part: tuple[str, str], whole: tuple[str, str]) -> Result | None:
-    """Tests a difference of CPU per request between two servers, as a share of another one."""
-    cells = data.pick(server=part[0])
-    of_part = control_cost(data, part[0], cells, part[1])
-    of_whole = control_cost(data, whole[0], cells, whole[1])
-    return blocks_test(
-        data, np.where(of_whole > 0, of_part / np.where(of_whole > 0, of_whole, 1), np.nan)
-    )
-
-
 NOTHING, MEMORY, ALL = "clone", "clone+share=memory", "clone+share=all"
 ALMOST_ALL = "clone+share=memory-files-fs-signals"
 
@@ -189,12 +180,12 @@ ALMOST_ALL = "clone+share=memory-files-fs-signals"
 def dial_1(data: Cells) -> list[Finding]:
     ends = ("fork", "thread+no-file-cache")
     tested = f"({NOTHING} less {ALL}) / ({ends[0]} less {ends[1]}), {data.cpu_words}"
-    return found(CLAIM, "whole", tested, _share(data, (NOTHING, ALL), ends), "")
+    return found(CLAIM, "whole", tested, share_of_cost(data, (NOTHING, ALL), ends), "")
 
 
 def dial_2(data: Cells) -> list[Finding]:
     tested = f"({NOTHING} less {MEMORY}) / ({NOTHING} less {ALL}), {data.cpu_words}"
-    return found(CLAIM, "most", tested, _share(data, (NOTHING, MEMORY), (NOTHING, ALL)), "")
+    return found(CLAIM, "most", tested, share_of_cost(data, (NOTHING, MEMORY), (NOTHING, ALL)), "")
 
 
 def dial_3(data: Cells) -> list[Finding]:
@@ -207,7 +198,7 @@ def dial_3(data: Cells) -> list[Finding]:
 def tlpi_1(data: Cells) -> list[Finding]:
     without = "iterative+no-file-cache"
     tested = f"{NOTHING} / {ALMOST_ALL}, process control ({data.cpu_words} less that of {without})"
-    result = _share(data, (NOTHING, without), (ALMOST_ALL, without))
+    result = share_of_cost(data, (NOTHING, without), (ALMOST_ALL, without))
     return found(CLAIM, "ratio", tested, result, "")
 
 

@@ -218,6 +218,17 @@ def control_cost(
     return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
 
 
+def share_of_cost(
+    data: Cells, part: tuple[str, str], whole: tuple[str, str], **when: str
+) -> Result | None:
+    """Tests a difference of CPU per request between two servers, as a share of another one."""
+    cells = data.pick(server=part[0], **when)
+    of_part = control_cost(data, part[0], cells, part[1])
+    of_whole = control_cost(data, whole[0], cells, whole[1])
+    known = of_whole > 0
+    return blocks_test(data, np.where(known, of_part / np.where(known, of_whole, 1), np.nan))
+
+
 def blocks_test(data: Cells, values: Values) -> Result | None:
     """Tests the mean of one value a block; None of fewer than two units."""
     units = data.by_unit(values)

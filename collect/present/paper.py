@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs
+from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, share_of_cost
 from collect.install_and_build import install
+from collect.measure.run_plan import DATE
 from collect.measure.server_commands import Need
 from collect.present import facts
-from collect.present.anatomy_figures import Spent, spent
+from collect.present.anatomy_figures import Spent, rows_of, spent
 from collect.present.knees import Knee, knees_of
 from collect.present.published_runs import Published
+from collect.present.repeated import repeated_ratios
 from collect.present.report import read_pictures
 from collect.present.results_view import View, load_view
 from collect.present.step_costs import Steps, steps_of
 from collect.present.templating import TEMPLATES, number_word, render_markdown
 from collect.project import fail
-from collect.readable_numbers import estimate_text, human, join_text, thousands
+from collect.readable_numbers import about_time, estimate_text, human, join_text, plural, thousands
 
 TEMPLATE = "paper.md.j2"
 PAPER = "paper"
@@ -53,6 +57,7 @@ class Number:
     low: float
     high: float
     without: str = ""  # the same without a block that is far from the others, and moves it
+    units: tuple[float, ...] = ()  # the value in each round, or in each block of one sitting
 
     def __str__(self) -> str:
         if self.value < THOUSAND:
@@ -67,6 +72,17 @@ class Number:
     @property
     def plain(self) -> str:
         return human(self.value)
+
+    @property
+    def each(self) -> str:
+        """Its value in each unit, the least first."""
+        return join_text([human(value) for value in sorted(self.units)])
+
+
+def _range(numbers: Sequence[Number]) -> str:
+    """The least and the greatest of several estimates."""
+    values = [number.value for number in numbers]
+    return f"{min(values):.2f} to {max(values):.2f}"
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,15 @@ class Cited:
         """The study by the run before the newest one."""
         return Cited(self.study, self._others)
 
+    @cached_property
+    def runs(self) -> list[Cited]:
+        """The study by each of its runs, the newest first."""
+        return [Cited(self.study, [run]) for run in (self._run, *self._others)]
+
+    def has(self, *servers: str) -> bool:
+        """Returns true if the newest run has these servers."""
+        return set(servers) <= set(self._view.data.levels["server"])
+
     # --- numbers ---
 
     def ratio(self, of: Side, to: Side, measure: str = CPU, **when: str) -> Number:
@@ -113,7 +138,7 @@ class Cited:
         result = contrast_test(data, mean_of_pairs(known), measure)
         if result is None:
             fail(f"the paper asks {self.study} for {of} / {to}, which was not measured")
-        return Number(result.ratio, *result.ratio_interval(), facts.without_outlier(result))
+        return _number(result, facts.without_outlier(result))
 
     def mean(self, of: Side, measure: str = CPU, **when: str) -> Number:
         """The geometric mean of cells."""
@@ -121,7 +146,23 @@ class Cited:
         result = contrast_test(data, mean_of(data.pick(**when, **_values(of))), measure)
         if result is None:
             fail(f"the paper asks {self.study} for {measure} of {of}, which was not measured")
-        return Number(result.ratio, *result.ratio_interval())
+        return _number(result)
+
+    def share(self, part: tuple[str, str], whole: tuple[str, str], **when: str) -> Number:
+        """What the first server of a pair takes more than the second, as a share of what the first
+        of another pair takes more."""
+        result = share_of_cost(self._view.data, part, whole, **when)
+        if result is None:
+            fail(f"the paper asks {self.study} for a share of {part}, which was not measured")
+        return Number(result.test.estimate, *result.test.interval())
+
+    def purposes(self, server: str, **when: str) -> dict[str, float]:
+        """The microseconds that a request spends on each purpose."""
+        cells = self._view.data.pick(server=server, **when)
+        rows = rows_of(self._view, cells[0], "purpose") if len(cells) == 1 else []
+        if not rows:
+            fail(f"the paper asks {self.study} for the purposes of {server}, seen in one cell")
+        return {row["name"]: float(row["each"]) for row in rows}
 
     # --- what a report says, too ---
 
@@ -140,6 +181,13 @@ class Cited:
             fail(f"the paper says where the ratio of {self.study} comes to its bound: nowhere")
         at, _, interval = found.crossings[0][2].partition(" (95% interval ")
         return Bound(at, interval.removesuffix(")"))
+
+    @property
+    def earlier_bounds(self) -> str:
+        """The same in the runs before the newest one."""
+        falls = [facts.fall(one._view) for one in self.runs[1:]]
+        known = [fall.crossings[0][2].partition(" (")[0] for fall in falls if fall]
+        return join_text([at or "nowhere" for at in known])
 
     @property
     def spent(self) -> list[Spent]:
@@ -181,6 +229,11 @@ class Cited:
         return _started(self._run)[:10]
 
     @property
+    def begin(self) -> str:
+        """The day and the minute."""
+        return _started(self._run)[:16]
+
+    @property
     def commit(self) -> str:
         return self._run.machine["project_commit"][:10]
 
@@ -206,6 +259,18 @@ class Cited:
         return self._view.data.units
 
     @property
+    def deadline(self) -> str:
+        """Within which time an answer counts."""
+        return f"{(self._view.study.deadline or 0) / THOUSAND:g} s"
+
+    @property
+    def sitting(self) -> str:
+        """How many rounds or blocks the newest run has, and how long they took."""
+        machine, data = self._run.machine, self._view.data
+        seconds = (_moment(machine["ended"]) - _moment(machine["started"])).total_seconds()
+        return f"{plural(data.units, data.unit, data.unit + 's')}, {about_time(seconds)}"
+
+    @property
     def link(self) -> str:
         return f"[`{self.study}`]({self._run.path}/report.md)"
 
@@ -214,7 +279,20 @@ class Cited:
         if name not in [picture.name for picture in read_pictures(run.folder)]:
             fail(f"the paper shows the figure {name} of {run.path}, which is not there")
         data = self._view.data
-        return f"![{words} From {data.units} {data.unit}s.]({run.path}/figures/{name}.svg)"
+        counts = {int(row["n"]) for row in self._view.summary if int(row["n"])}
+        most = data.units if data.unit == "round" else max(counts)
+        least = most if data.unit == "round" else min(counts)
+        units = f"{least} to {most}" if least < most else f"{most}"
+        return f"![{words} From {units} {data.unit}s.]({run.path}/figures/{name}.svg)"
+
+
+def _number(result: Result, without: str = "") -> Number:
+    values = tuple(math.exp(result.test.estimate + effect) for effect in result.effects)
+    return Number(result.ratio, *result.ratio_interval(), without, values)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, DATE)
 
 
 def _started(run: Published) -> str:
@@ -243,8 +321,10 @@ def _template() -> str:
 
 def paper(runs: Sequence[Published]) -> str:
     """Returns the paper as Markdown."""
+    cited = studies_cited()
     return render_markdown(
         TEMPLATE, title=TITLE, cite=lambda study: Cited(study, runs), require=require,
+        range=_range, ratios=repeated_ratios([run for run in runs if run.study in cited]),
         requirements=number_word(_template().count("{% do require(")),
     )  # fmt: skip
 

@@ -136,21 +136,41 @@ class RepeatedBound:
         return all(a.overlaps(b) for a in self.bounds for b in self.bounds)
 
 
-def repeated_page(runs: Sequence[Published]) -> str:
-    """Returns the page as Markdown; nothing if no study was measured several times."""
+def repeated_ratios(runs: Sequence[Published]) -> list[Repeated]:
+    """Returns the ratios of studies that were measured several times."""
+    return _ratios(_views(runs))
+
+
+Views = Sequence[tuple[Published, View]]
+
+
+def _views(runs: Sequence[Published]) -> Views:
+    return [(run, load_view(run.folder)) for run in _several(runs)]
+
+
+def _ratios(views: Views) -> list[Repeated]:
     sittings: dict[tuple[str, ...], list[Sitting]] = {}
-    bounds: dict[tuple[str, ...], list[Bound]] = {}
-    for run in _several(runs):
-        view = load_view(run.folder)
-        for fall in facts.falls(view):
-            key = (run.study, fall.measure, fall.of, fall.to, fall.where)
-            bounds.setdefault(key, []).append(Bound(run, fall))
+    for run, view in views:
         for answer in facts.answers(view):
             if answer.blocks > 1 and answer.low < answer.high:
                 key = (run.study, *answer.compares, answer.where)
                 sittings.setdefault(key, []).append(Sitting(run, view, answer))
-    ratios = [_repeated(known) for known in sittings.values() if len(known) > 1]
-    falls = [RepeatedBound(tuple(known)) for known in bounds.values() if len(known) > 1]
+    return [_repeated(known) for known in sittings.values() if len(known) > 1]
+
+
+def _bounds(views: Views) -> list[RepeatedBound]:
+    bounds: dict[tuple[str, ...], list[Bound]] = {}
+    for run, view in views:
+        for fall in facts.falls(view):
+            key = (run.study, fall.measure, fall.of, fall.to, fall.where)
+            bounds.setdefault(key, []).append(Bound(run, fall))
+    return [RepeatedBound(tuple(known)) for known in bounds.values() if len(known) > 1]
+
+
+def repeated_page(runs: Sequence[Published]) -> str:
+    """Returns the page as Markdown; nothing if no study was measured several times."""
+    views = _views(runs)
+    ratios, falls = _ratios(views), _bounds(views)
     if not ratios and not falls:
         return ""
     questions = dict.fromkeys([one.question for one in ratios] + [one.question for one in falls])

@@ -73,6 +73,20 @@ def test_the_newest_run_counts(runs: list[Published]) -> None:
         _ = Cited("dial", dials[:1]).earlier
 
 
+def test_a_share_is_that_of_the_claim_and_a_purpose_that_of_the_table(runs: list[Published]) -> None:
+    dial = Cited("dial", runs)
+    share = dial.share(("clone", "clone+share=memory"), ("clone", "clone+share=all"))
+    assert dial.found("DIAL.2").startswith(f"{share.value:.2f} ({share.low:.2f}")
+    anatomy = Cited("anatomy", runs)
+    purposes = anatomy.purposes("fork", keepalive="off")
+    assert sum(purposes.values()) == pytest.approx(anatomy.mean("fork", keepalive="off").value, rel=0.02)
+    assert dial.sitting == "12 rounds, 13 min"
+    with pytest.raises(StudyError, match="the purposes of fork, seen in one cell"):
+        anatomy.purposes("fork")
+    with pytest.raises(StudyError, match="a share of"):
+        anatomy.share(("nosuch", "fork"), ("fork", "thread"))
+
+
 def test_a_ratio_has_the_cells_that_differ_in_its_two_sides_alone(runs: list[Published]) -> None:
     memory = Cited("memory", runs)
     grown = memory.ratio({"ballast": "1024"}, {"ballast": "1"}, server="fork")
