@@ -1,8 +1,6 @@
 /* One connection at a time: the process accepts and serves it, and all others wait. */
 #include "common/server.h"
 
-static struct server *server;
-
 static const struct model model = {
     .name = "iterative_server",
     .summary = "one connection at a time",
@@ -16,15 +14,14 @@ static const struct model model = {
 
 int main(int argc, char **argv)
 {
-    struct server local;
+    struct server server;
     int socket;
 
-    server = &local;
-    if (!server_open(server, &model, argc, argv))
-        return server->exit_status;
-    while ((socket = server_accept(server)) >= 0) {
-        server_serve(server, socket);
-        server_left(server);
+    if (!server_open(&server, &model, argc, argv))
+        return server.exit_status;
+    while ((socket = server_accept(&server)) >= 0) {
+        server_serve(&server, socket);
+        server_left(&server);
     }
-    return server_close(server);
+    return server_close(&server);
 }

@@ -92,6 +92,12 @@ static enum request_progress refuse(struct request *request, int status, const c
     return REQUEST_REFUSED;
 }
 
+static bool fail(struct request *request, int status, const char *problem)
+{
+    refuse(request, status, problem);
+    return false;
+}
+
 /* Takes the part before `end` off the text; false if there is no such character. */
 static bool take_until(struct text *text, char end, struct text *part)
 {
@@ -109,14 +115,10 @@ static bool read_version(struct request *request, struct text version)
 {
     if (version.length != 8 || memcmp(version.data, "HTTP/", 5) != 0 || version.data[6] != '.' ||
         version.data[5] < '0' || version.data[5] > '9' || version.data[7] < '0' ||
-        version.data[7] > '9') {
-        refuse(request, 400, "The request line does not end in a version of HTTP.");
-        return false;
-    }
-    if (version.data[5] != '1') {
-        refuse(request, 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here.");
-        return false;
-    }
+        version.data[7] > '9')
+        return fail(request, 400, "The request line does not end in a version of HTTP.");
+    if (version.data[5] != '1')
+        return fail(request, 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here.");
     request->minor = (unsigned)(version.data[7] - '0');
     return true;
 }
@@ -207,35 +209,28 @@ static bool read_target(struct request *request, struct text target)
     struct text query = {target.data + length, target.length - length};
 
     if (target.length == 0 || !is_made_of((struct text){target.data, length}, is_target) ||
-        !is_made_of(query, is_query)) {
-        refuse(request, 400, "The request target has a character that no URI can have.");
-        return false;
-    }
+        !is_made_of(query, is_query))
+        return fail(request, 400, "The request target has a character that no URI can have.");
     if (request->method == METHOD_CONNECT) {
         request->host = target;
-        if (!is_host(target)) {
-            refuse(request, 400, "CONNECT wants a host and a port.");
-            return false;
-        }
+        if (!is_host(target))
+            return fail(request, 400, "CONNECT wants a host and a port.");
         return true;
     }
     if (text_equal(target, TEXT("*")) && request->method == METHOD_OPTIONS)
         return true;
     if (take_scheme(request, &target)) {
-        if (!read_authority(request, &target)) {
-            refuse(request, 400, "The request target has no valid host.");
-            return false;
-        }
+        if (!read_authority(request, &target))
+            return fail(request, 400, "The request target has no valid host.");
         if (target.length == 0 || target.data[0] == '?') {
             request->path = TEXT("/");
             request->query = target;
             return true;
         }
     }
-    if (target.data[0] != '/') {
-        refuse(request, 400, "The request target is neither a path nor a URI of http or https.");
-        return false;
-    }
+    if (target.data[0] != '/')
+        return fail(request, 400,
+                    "The request target is neither a path nor a URI of http or https.");
     request->path = (struct text){target.data, text_find(target, '?')};
     request->query =
         (struct text){target.data + request->path.length, target.length - request->path.length};
@@ -248,17 +243,13 @@ static bool read_request_line(struct request *request, struct text line)
 
     request->line = line;
     if (!take_until(&line, ' ', &method) || method.length == 0 ||
-        !is_made_of(method, request_is_token)) {
-        refuse(request, 400, "The request line does not begin with a method and a blank.");
-        return false;
-    }
+        !is_made_of(method, request_is_token))
+        return fail(request, 400, "The request line does not begin with a method and a blank.");
     for (request->method = 0; request->method < METHOD_UNKNOWN; request->method++)
         if (text_equal(method, methods[request->method]))
             break;
-    if (!take_until(&line, ' ', &target)) {
-        refuse(request, 400, "The request line is not made of method, target and version.");
-        return false;
-    }
+    if (!take_until(&line, ' ', &target))
+        return fail(request, 400, "The request line is not made of method, target and version.");
     return read_version(request, line) && read_target(request, target);
 }
 
@@ -275,10 +266,8 @@ static bool read_field(struct request *request, struct text line)
     const char *problem = NULL;
     struct text name;
 
-    if (request->field_count == REQUEST_FIELD_LIMIT) {
-        refuse(request, 431, "The request has more than 100 header fields.");
-        return false;
-    }
+    if (request->field_count == REQUEST_FIELD_LIMIT)
+        return fail(request, 431, "The request has more than 100 header fields.");
     if (line.data[0] == ' ' || line.data[0] == '\t')
         problem = "A header field is folded over several lines.";
     else if (!take_until(&line, ':', &name))
@@ -287,10 +276,8 @@ static bool read_field(struct request *request, struct text line)
         problem = "The name of a header field has a character that no name can have.";
     else if (!is_made_of(line, is_value))
         problem = "A header field has a control character.";
-    if (problem != NULL) {
-        refuse(request, 400, problem);
-        return false;
-    }
+    if (problem != NULL)
+        return fail(request, 400, problem);
     request->field_count++;
     request->present |= UINT32_C(1) << field_known(name);
     return true;
@@ -318,10 +305,8 @@ static bool settle_host(struct request *request)
         problem = "The request has no Host field.";
     else if (request_single(request, FIELD_HOST, &host) && !is_host(host))
         problem = "The Host field holds no valid host.";
-    if (problem != NULL) {
-        refuse(request, 400, problem);
-        return false;
-    }
+    if (problem != NULL)
+        return fail(request, 400, problem);
     if (request->host.length == 0)
         request->host = host;
     return true;
@@ -358,16 +343,13 @@ static bool settle_framing(struct request *request)
     if (count_fields(request, FIELD_TRANSFER_ENCODING) > 0) {
         if (lengths == 0)
             return settle_coding(request);
-        refuse(request, 400, "The request has both Content-Length and Transfer-Encoding.");
-        return false;
+        return fail(request, 400, "The request has both Content-Length and Transfer-Encoding.");
     }
     if (lengths == 0)
         return true;
     if (!request_single(request, FIELD_CONTENT_LENGTH, &value) ||
-        !text_number(value, &request->content_length)) {
-        refuse(request, 400, "The request has no single, numeric Content-Length.");
-        return false;
-    }
+        !text_number(value, &request->content_length))
+        return fail(request, 400, "The request has no single, numeric Content-Length.");
     if (request->content_length > 0)
         request->framing = FRAMING_LENGTH;
     return true;
@@ -385,17 +367,20 @@ static bool settle_connection(struct request *request)
             keep_alive |= text_same(option, TEXT("keep-alive"));
         }
     }
-    if (options > REQUEST_FIELD_LIMIT) { /* each field is searched for in this list */
-        refuse(request, 431, "Connection has more than 100 options.");
-        return false;
-    }
+    if (options > REQUEST_FIELD_LIMIT) /* each field is searched for in this list */
+        return fail(request, 431, "Connection has more than 100 options.");
     request->keep_alive = !close && (keep_alive || request->minor >= 1);
-    from = 0;
+    return true;
+}
+
+static bool settle_expectation(struct request *request)
+{
+    struct text value;
+    size_t from = 0;
+
     while (request_field(request, FIELD_EXPECT, &from, &value)) {
-        if (!text_same(value, TEXT("100-continue"))) {
-            refuse(request, 417, "The only expectation known here is 100-continue.");
-            return false;
-        }
+        if (!text_same(value, TEXT("100-continue")))
+            return fail(request, 417, "The only expectation known here is 100-continue.");
         request->expects_continue = request->minor >= 1;
     }
     return true;
@@ -417,7 +402,8 @@ static enum request_progress read_head(struct request *request, struct text head
             request->fields = head;
         first = false;
     }
-    if (settle_host(request) && settle_framing(request) && settle_connection(request))
+    if (settle_host(request) && settle_framing(request) && settle_connection(request) &&
+        settle_expectation(request))
         return REQUEST_WHOLE;
     return REQUEST_REFUSED;
 }
