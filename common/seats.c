@@ -185,21 +185,22 @@ int seats_at_once(int64_t connections)
     return (int)(connections / 8) + 1;
 }
 
-struct candidate {
-    int64_t standing;
-    struct seat *seat;
-};
-
 static int compare(const void *a, const void *b)
 {
-    const struct candidate *one = a, *two = b;
+    const struct seats_candidate *one = a, *two = b;
 
     return (one->standing > two->standing) - (one->standing < two->standing);
 }
 
+void seats_sort(struct seats_candidate *candidates, size_t count)
+{
+    qsort(candidates, count, sizeof *candidates, compare);
+}
+
 /* Lists the connections that may be asked. Returns their number; *asked is how many have been asked
  * and have not answered. */
-static int list(const struct seats *seats, struct candidate *candidates, int64_t now, int *asked)
+static int list(const struct seats *seats, struct seats_candidate *candidates, int64_t now,
+                int *asked)
 {
     int count = 0;
 
@@ -209,14 +210,14 @@ static int list(const struct seats *seats, struct candidate *candidates, int64_t
         int64_t standing = atomic_load_explicit(&seat->standing, memory_order_relaxed);
         *asked += standing == STANDING_CALLED;
         if (seats_may_ask(standing, now))
-            candidates[count++] = (struct candidate){standing, seat};
+            candidates[count++] = (struct seats_candidate){standing, seat};
     }
     return count;
 }
 
-static bool ask(struct candidate *candidate)
+static bool ask(struct seats_candidate *candidate)
 {
-    struct seat *seat = candidate->seat;
+    struct seat *seat = candidate->connection;
 
     if (!atomic_compare_exchange_strong(&seat->standing, &candidate->standing, STANDING_CALLING))
         return false;
@@ -227,14 +228,14 @@ static bool ask(struct candidate *candidate)
 
 void seats_ask(struct seats *seats, int count, int64_t now)
 {
-    struct candidate *candidates = malloc((size_t)seats->count * sizeof *candidates);
+    struct seats_candidate *candidates = malloc((size_t)seats->count * sizeof *candidates);
     int found, asked;
 
     if (candidates == NULL)
         return;
     found = list(seats, candidates, now, &asked);
     if (asked < count)
-        qsort(candidates, (size_t)found, sizeof *candidates, compare);
+        seats_sort(candidates, (size_t)found);
     for (int i = 0; i < found && asked < count; i++)
         asked += ask(&candidates[i]);
     free(candidates);

@@ -37,6 +37,11 @@ int seats_take(struct seats *seats, int owner, const union address *client);
 void seats_leave(struct seats *seats, int seat);
 /* Gives a seat whose owner is unknown to this one. It may have been left already. */
 void seats_assign(struct seats *seats, int seat, int owner);
+/* The owner of the seats of a worker: if it dies, they are found by its number. */
+static inline int seats_owner_of_worker(int number)
+{
+    return number + 1;
+}
 /* The first seat of a process or worker; -1 if it has none. */
 int seats_find_owner(const struct seats *seats, int owner);
 /* Leaves all seats of a process or worker that has died. */
@@ -61,6 +66,15 @@ bool seats_resume(struct seats *seats, int seat);
 #define SEATS_LOOK_MILLISECONDS 25
 /* Asks connections for their seats, until `count` of them have been asked and have not answered. */
 void seats_ask(struct seats *seats, int count, int64_t now);
+
+/* A connection that may be asked. */
+struct seats_candidate {
+    int64_t standing;
+    void *connection; /* of the caller */
+};
+
+/* Sorts them, the first to go first. */
+void seats_sort(struct seats_candidate *candidates, size_t count);
 
 /* Returns true if a connection with this standing has waited long enough to be asked. */
 bool seats_may_ask(int64_t standing, int64_t now);

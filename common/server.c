@@ -541,7 +541,7 @@ bool server_assign(struct server *server, int number)
     if (atomic_exchange(&slot->assigned, true))
         return false;
     atomic_store(&slot->seat, server->seat);
-    seats_assign(&server->seats, server->seat, number + 1);
+    seats_assign(&server->seats, server->seat, seats_owner_of_worker(number));
     return true;
 }
 

@@ -235,20 +235,8 @@ static struct client *client_of(struct timer *timer)
     return (struct client *)(void *)((char *)timer - offsetof(struct client, timer));
 }
 
-struct candidate {
-    int64_t standing;
-    struct client *client;
-};
-
-static int compare(const void *a, const void *b)
-{
-    const struct candidate *one = a, *two = b;
-
-    return (one->standing > two->standing) - (one->standing < two->standing);
-}
-
 /* Lists the clients that have waited long enough, the first to go first. */
-static size_t list_waiting(const struct event_loop *loop, struct candidate *candidates,
+static size_t list_waiting(const struct event_loop *loop, struct seats_candidate *candidates,
                            struct timer **all, size_t room)
 {
     size_t found = timers_list(&loop->timers, all, room), count = 0;
@@ -257,9 +245,9 @@ static size_t list_waiting(const struct event_loop *loop, struct candidate *cand
         struct client *client = client_of(all[i]);
         int64_t standing = connection_standing(&client->connection, client->watch.need);
         if (seats_may_ask(standing, loop->now.milliseconds))
-            candidates[count++] = (struct candidate){standing, client};
+            candidates[count++] = (struct seats_candidate){standing, client};
     }
-    qsort(candidates, count, sizeof *candidates, compare);
+    seats_sort(candidates, count);
     return count;
 }
 
@@ -267,13 +255,13 @@ static size_t list_waiting(const struct event_loop *loop, struct candidate *cand
 static int end_waiting(struct event_loop *loop, int most)
 {
     size_t room = (size_t)loop->clients, count;
-    struct candidate *candidates = calloc(room + 1, sizeof *candidates);
+    struct seats_candidate *candidates = calloc(room + 1, sizeof *candidates);
     struct timer **all = calloc(room + 1, sizeof(struct timer *));
     int ended = 0;
 
     count = candidates != NULL && all != NULL ? list_waiting(loop, candidates, all, room) : 0;
     for (size_t i = 0; i < count && ended < most; i++) {
-        struct client *client = candidates[i].client;
+        struct client *client = candidates[i].connection;
         client->connection.now = loop->now;
         if (!connection_give_way(&client->connection))
             continue;

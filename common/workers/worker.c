@@ -43,18 +43,13 @@ void worker_end(struct worker *worker)
     trace_note(worker->server->context.trace, TRACE_END, 0, 0);
 }
 
-/* The seats of a worker that dies are found by its number. */
-static int owner(int number)
-{
-    return number + 1;
-}
-
 /* Returns false, with errno set, if the address of the client has too many connections: then the
  * connection is closed. */
 static bool take_seat(struct worker *worker, int socket, const union address *client)
 {
     acceptor_welcome(worker->server, socket, client);
-    worker->seat = seats_take(&worker->server->seats, owner(worker->number), client);
+    worker->seat =
+        seats_take(&worker->server->seats, seats_owner_of_worker(worker->number), client);
     if (worker->seat != SEATS_REFUSED) {
         trace_accepted(worker->server->context.trace, worker->seat, address_port(client));
         return true;
@@ -73,7 +68,7 @@ void worker_take(struct worker *worker, int seat)
 
 void worker_lost_seats(struct server *server, int number)
 {
-    seats_leave_all(&server->seats, owner(number));
+    seats_leave_all(&server->seats, seats_owner_of_worker(number));
 }
 
 /* Returns true if no client will come any more. At a stop one worker finds this out for all that
