@@ -125,12 +125,12 @@ static bool make_way(struct server *server)
 
 void acceptor_wait_for_seat(struct server *server)
 {
+    server->now = clock_now(); /* a crowd passes with time, while nobody is accepted */
     atomic_store(&server->board->acceptor_waits, true);
     signals_collect(server);
     if (acceptor_is_full(server) && !make_way(server))
         acceptor_sleep(server, SEAT_MILLISECONDS);
     atomic_store(&server->board->acceptor_waits, false);
-    server->now = clock_now(); /* a crowd passes with time, while nobody is accepted */
 }
 
 void acceptor_wait_for_resources(struct server *server)

@@ -65,7 +65,8 @@ void exchange_take_portion(struct exchange *exchange, size_t count);
 /* Copies a small body behind its head: one write sends both. False if its file has shrunk, or is
  * damaged. */
 bool exchange_put_small_body(struct exchange *exchange);
-/* Returns how many bytes of the portion may be sent; 0: the body is damaged. */
+/* Returns how many bytes of the portion may be sent; 0: it is damaged,
+ * or cannot be checked. */
 uint64_t exchange_sound_portion(const struct exchange *exchange);
 /* Returns true if another part, or the end of a multipart body, must be sent. */
 bool exchange_has_parts(const struct exchange *exchange);

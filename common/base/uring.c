@@ -219,16 +219,21 @@ void uring_submit(struct uring *ring)
         enter(ring, 0, NULL);
 }
 
-void uring_settle(struct uring *ring, unsigned position)
+static struct io_uring_sqe *entry_at(const struct uring *ring, unsigned position)
 {
-    struct io_uring_sqe *entry =
-        (struct io_uring_sqe *)ring->entries + (position & (ring->entry_count - 1));
+    return (struct io_uring_sqe *)ring->entries + (position & (ring->entry_count - 1));
+}
 
+void uring_settle(struct uring *ring, unsigned position, uint64_t owner, uint64_t mask)
+{
     if (uring_is_queued(ring, position))
         uring_submit(ring);
-    if (uring_is_queued(ring, position))
-        *entry =
-            (struct io_uring_sqe){.opcode = IORING_OP_NOP, .fd = -1, .user_data = entry->user_data};
+    for (; uring_is_queued(ring, position); position--) {
+        struct io_uring_sqe *entry = entry_at(ring, position);
+        uint64_t data = entry->user_data;
+        if ((data & ~mask) == owner)
+            *entry = (struct io_uring_sqe){.opcode = IORING_OP_NOP, .fd = -1, .user_data = data};
+    }
 }
 
 bool uring_may_queue(struct uring *ring)
@@ -270,7 +275,7 @@ struct io_uring_sqe *uring_entry(struct uring *ring)
         uring_submit(ring);
     if (queued(ring) == ring->entry_count)
         return NULL;
-    entry = (struct io_uring_sqe *)ring->entries + (ring->tail++ & (ring->entry_count - 1));
+    entry = entry_at(ring, ring->tail++);
     memset(entry, 0, sizeof *entry);
     return entry;
 }

@@ -57,9 +57,10 @@ bool uring_is_queued(const struct uring *ring, unsigned position);
 bool uring_has_entries(const struct uring *ring);
 /* Submits all entries. */
 void uring_submit(struct uring *ring);
-/* Has the kernel take the entry at this position, before what it names is freed or closed. If the
- * kernel cannot take it, the entry names nothing any more, and will fail. */
-void uring_settle(struct uring *ring, unsigned position);
+/* Has the kernel take the entries of an owner, the last of which is at this position, before what
+ * they name is freed or closed. Their user data is `owner` and some bits of `mask`. If the kernel
+ * cannot take them, they name nothing any more, and move nothing. */
+void uring_settle(struct uring *ring, unsigned position, uint64_t owner, uint64_t mask);
 /* Called when something to send has been made. Returns true if it may be queued and submitted
  * together with others. Submits all entries and returns false if it took long to make: the next may
  * take as long, and this client would wait for it. */

@@ -242,13 +242,18 @@ static bool has_input(const struct transport *transport)
     return (stream->has_received && stream->received > 0) || transport_plain.has_input(transport);
 }
 
+static void settle_stream(struct uring_stream *stream)
+{
+    uring_settle(stream->ring, stream->position, (uintptr_t)stream, URING_OPERATION_MASK);
+}
+
 /* A send that is still in the queue reads its memory when it is submitted. */
 static void settle(struct transport *transport)
 {
     struct uring_stream *stream = transport->own;
 
     if (stream->sending)
-        uring_settle(stream->ring, stream->position);
+        settle_stream(stream);
 }
 
 /* The number of the socket is free after this: no entry may be in the queue that names it. */
@@ -257,7 +262,7 @@ static void close_ring(struct transport *transport)
     struct uring_stream *stream = transport->own;
 
     if (stream->in_flight > 0)
-        uring_settle(stream->ring, stream->position);
+        settle_stream(stream);
     if (stream->has_received && stream->received > 0)
         uring_give_back(stream->ring, stream->buffer);
     if (stream->receiving)

@@ -47,7 +47,8 @@ uint64_t block_checksums_identity(const struct stat *status, uint64_t seed);
 bool block_checksums_match(uint64_t seed, uint64_t number, struct text bytes, const void *sum);
 
 /* Returns how many of the `wanted` bytes of the body from `offset` on are sound for certain: at
- * least one. Returns 0 if they are damaged, and removes the entry; also if there is no memory. */
+ * least one. Returns 0 if they are damaged, and removes the entry; 0, too, if there is no memory.
+ */
 uint64_t block_checksums_check(const struct cache_body *body, uint64_t offset, uint64_t wanted);
 
 /* Makes and frees the memory of blocks that were found sound, which all processes of a server

@@ -73,7 +73,8 @@ bool cache_entry_open(const struct cache *cache, struct cache_entry *entry, cons
 bool cache_entry_expect_newer(const struct cache_entry *entry);
 void cache_entry_close(struct cache_entry *entry);
 
-/* Returns true if the body matches its checksums; removes the entry if not. */
+/* Returns true if the body matches its checksums; removes the entry if it does not. False, too, if
+ * there is no memory to check it. */
 bool cache_entry_verify(const struct cache *cache, const struct cache_entry *entry);
 /* The same for the first block of the body, or all of it if it is in memory. The other blocks are
  * checked by block_checksums_check() when they are sent. */

@@ -1,9 +1,10 @@
 /* Trims the cache in a process of its own, and asks for a new server if the directory is gone. */
 #include "common/proxy/cache_keeper.h"
 
-#include "common/base/clock.h"
 #include "common/base/fd_message.h"
 #include "common/proxy/cache_evict.h"
+#include "common/proxy/cache_shared.h"
+#include "common/proxy/cache_shared.h"
 
 #include <err.h>
 #include <errno.h>
@@ -130,11 +131,8 @@ static bool take_directory(struct work *work)
 static void supervise(int socket, const void *argument)
 {
     struct work work = {.cache = *(const struct cache *)argument, .socket = socket};
-    sigset_t faults;
 
-    sigemptyset(&faults);
-    sigaddset(&faults, SIGBUS);
-    sigprocmask(SIG_UNBLOCK, &faults, NULL);
+    cache_shared_hear_faults();
     if (!take_directory(&work))
         return;
     helper_process_confine(&work.cache.keeper->confinement, HELPER_PROCESS_SUPERVISOR);

@@ -63,7 +63,17 @@ bool cache_shared_open(struct cache *cache)
     atomic_store(&cache->shared->counted, false);
     mapped = *cache;
     sigaction(SIGBUS, &action, NULL);
+    cache_shared_hear_faults();
     return true;
+}
+
+void cache_shared_hear_faults(void)
+{
+    sigset_t faults;
+
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGBUS);
+    sigprocmask(SIG_UNBLOCK, &faults, NULL);
 }
 
 void cache_shared_close(struct cache *cache)

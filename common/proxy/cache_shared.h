@@ -40,6 +40,8 @@ _Static_assert(sizeof(struct cache_shared) == 24 + CACHE_SHARED_SLOTS * 356,
  */
 bool cache_shared_open(struct cache *cache);
 void cache_shared_close(struct cache *cache);
+/* Has this process repair the file when somebody made it shorter, even if SIGBUS was blocked. */
+void cache_shared_hear_faults(void);
 
 /* Returns the slot of a name. */
 size_t cache_shared_slot(const char *name);

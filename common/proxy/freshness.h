@@ -59,7 +59,7 @@ enum freshness_use freshness_judge(const struct cached_response *response,
                                    const struct cache_control *request, int64_t now);
 
 /* Returns true if the response may be used after the origin has failed. It may be stale for the
- * seconds of stale-if-error, or for `permitted` if that is more; -1: not at all. */
+ * seconds of stale-if-error, or for `permitted` if that is more; -1 permits nothing beyond it. */
 bool freshness_bridges_error(const struct cached_response *response,
                              const struct cache_control *request, int64_t permitted, int64_t now);
 /* Returns true if a response of that status is such a failure. */
