@@ -1,9 +1,9 @@
 /* Trims the cache in a process of its own, and asks for a new server if the directory is gone. */
 #include "common/proxy/cache_keeper.h"
 
+#include "common/base/clock.h"
 #include "common/base/fd_message.h"
 #include "common/proxy/cache_evict.h"
-#include "common/proxy/cache_shared.h"
 #include "common/proxy/cache_shared.h"
 
 #include <err.h>
