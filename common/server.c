@@ -458,7 +458,7 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
     }
     connection_close(&connection);
     scoreboard_add(slot, &connection.tally);
-    seats_leave(&server->seats, seat);
+    seats_leave(&server->seats, seat); /* before server_left(): whoever is counted has a seat */
 }
 
 /* A new child knows the time without a system call: its copy of `now` is when its connection was

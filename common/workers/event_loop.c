@@ -32,6 +32,8 @@ struct client {
     int64_t since; /* in milliseconds */
 };
 
+_Static_assert(offsetof(struct client, watch) == 0, "an event's pointer is that of its client");
+
 struct event_loop {
     struct worker *worker;
     struct poller poller;
@@ -396,6 +398,8 @@ static void wait_for_events(struct event_loop *loop)
     listen_permits_works(&loop->permits);
     loop->now = clock_now();
     scoreboard_note_wait(loop->worker->slot, count);
+    /* A step can end its own client alone. To accept can end any, whose event may still be here:
+     * so that comes last. */
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == EVENT_STOP)
             begin_stop(loop);
