@@ -121,7 +121,7 @@ def all_results() -> list[Results]:
     return [_look(path) for path in sorted(found, key=lambda path: (path.name, path))]
 
 
-HOW = f"{command_from_here()} --quick makes one, in a minute"
+HOW = f"{command_from_here()} --quick measures this machine, in a minute or two"
 
 
 def _size(count: int) -> str:

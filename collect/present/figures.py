@@ -377,7 +377,7 @@ def finished(figure: LineFigure, ratios: bool = False) -> LineFigure | None:
             figure.scales = [_scale_of(figure.panels, _values)] * len(figure.panels)
     shown = zip(figure.panels, figure.scales, strict=True)
     if any(p.high > scale.high for panel, scale in shown for p in panel.points()):
-        _add_words(figure, "An interval that ends at the upper edge goes on beyond it.")
+        _add_words(figure, "Intervals that end at the upper edge are longer.")
     if all(scale.log for scale in figure.scales):
         figure.y_title += LOG
     elif any(scale.log for scale in figure.scales):

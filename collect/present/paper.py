@@ -184,7 +184,7 @@ class Cited:
 
     @property
     def earlier_bounds(self) -> str:
-        """The same in the runs before the newest one."""
+        """Where the ratio came to that bound in the runs before the newest one."""
         falls = [facts.fall(one._view) for one in self.runs[1:]]
         known = [fall.crossings[0][2].partition(" (")[0] for fall in falls if fall]
         return join_text([at or "nowhere" for at in known])

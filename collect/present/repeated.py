@@ -136,12 +136,12 @@ class RepeatedBound:
         return all(a.overlaps(b) for a in self.bounds for b in self.bounds)
 
 
+Views = Sequence[tuple[Published, View]]
+
+
 def repeated_ratios(runs: Sequence[Published]) -> list[Repeated]:
     """Returns the ratios of studies that were measured several times."""
     return _ratios(_views(runs))
-
-
-Views = Sequence[tuple[Published, View]]
 
 
 def _views(runs: Sequence[Published]) -> Views:

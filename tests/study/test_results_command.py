@@ -102,7 +102,7 @@ def test_without_results_it_tells_how_to_make_some(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "results_folder", lambda: place / "nowhere")
-    assert "--quick makes one" in told(capsys)
+    assert "--quick measures this machine" in told(capsys)
     assert told(capsys, "clean", "--yes") == "There is nothing to remove\n"
     assert "no report yet" in refused("open")
 
