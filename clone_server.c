@@ -115,9 +115,9 @@ static const struct model model = {
     .summary = "a child per connection, sharing what you choose",
     .take = "to see what each part of a process costs",
     .avoid = "as a server: a child that crashes can break the memory and the files that it shares",
+    .served_by = BY_CHILD,
     .max_connections = 1024,
     .descriptors = 2, /* if it shares them */
-    .makes = "processes",
     .shares = true,
     .children = &(const struct model_children){.collect = collect},
 };

@@ -56,9 +56,9 @@ static const struct model model = {
     .summary = "one process per connection",
     .take = "where a crash or a leak of one connection must not affect others",
     .avoid = "for many short connections: a fork costs more than the request",
+    .served_by = BY_CHILD,
     .max_connections = 1024,
     .descriptors = 0,
-    .makes = "processes",
     .has_template = true,
     .children = &(const struct model_children){.collect = collect},
 };

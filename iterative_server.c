@@ -6,9 +6,9 @@ static const struct model model = {
     .summary = "one connection at a time",
     .take = "to learn, to measure what other models add, or to serve one client at a time",
     .avoid = "for clients that may be slow: all others wait",
+    .served_by = BY_MAIN,
     .max_connections = 1,
     .descriptors = 2,
-    .lasting = true,
     .defers = true,
 };
 

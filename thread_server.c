@@ -36,10 +36,9 @@ static const struct model model = {
     .take = "for up to a few thousand connections that share data, where simple blocking code is "
             "worth more than the last microsecond",
     .avoid = "where one bad connection must not end the others: a crash ends all threads",
+    .served_by = BY_THREAD,
     .max_connections = 4096,
     .descriptors = 2,
-    .lasting = true,
-    .makes = "threads",
 };
 
 int main(int argc, char **argv)

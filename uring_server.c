@@ -20,10 +20,9 @@ static const struct model model = {
     .take = "for many busy connections, where Linux 6.1 or later may use io_uring",
     .avoid = "where io_uring is forbidden, as in most containers; where connections end after one "
              "request, epoll_server costs the same",
+    .served_by = BY_WORKER_PROCESS,
     .max_connections = 16384,
     .descriptors = 1, /* few connections send a file at the same time */
-    .makes = "processes",
-    .lasting = true,
     .workers_per_processor = 1,
     .accepts = 1U << ACCEPT_FEW | 1U << ACCEPT_SHARED | 1U << ACCEPT_REUSEPORT,
     .rings = true,

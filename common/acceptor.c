@@ -109,7 +109,7 @@ static bool make_way(struct server *server)
     int most = seats_at_once((int64_t)server->limit), waiting;
     int64_t now = clock_now().milliseconds;
 
-    if (!acceptor_seats_yield(server) || server_stops(server))
+    if (!model_makes_for_each(server->model) || server_stops(server))
         return false;
     waiting = listener_waiting(&server->listener);
     if (waiting > 0 && now >= server->accepting.asked + ASK_MILLISECONDS) {

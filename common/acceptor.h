@@ -43,12 +43,6 @@ int acceptor_take(struct server *server, union address *client);
 /* Warns that a resource is scarce (errno says which): at most twice a second in all processes. */
 void acceptor_warn_scarce(struct server *server, const char *what);
 
-/* Returns true if connections give their seats up when there are not enough. */
-static inline bool acceptor_seats_yield(const struct server *server)
-{
-    return server->model->makes != NULL && server->options.workers == 0;
-}
-
 /* Returns true if there are, or were a moment ago, so many connections that they may use up the
  * memory. */
 static inline bool acceptor_is_crowded(const struct server *server)

@@ -21,7 +21,7 @@ static const struct cost *cost_of(const struct model *model)
 {
     if (model->workers_per_processor > 0)
         return &event_loop_cost;
-    return model->children != NULL ? &process_cost : &thread_cost;
+    return model_makes_processes(model) ? &process_cost : &thread_cost;
 }
 
 /* A quarter of the memory is left for documents and what else runs in the group. */

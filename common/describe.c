@@ -165,10 +165,10 @@ void describe_print(const struct model *model)
     printf(", \"avoid\": ");
     put_string(model->avoid);
     printf("},\n");
-    put_member("makes", model->makes);
+    put_member("makes", model_makes(model));
     put_member("needs", model->rings ? "io_uring" : NULL);
     printf("  \"available\": %s,\n", !model->rings || uring_is_possible(1) ? "true" : "false");
-    printf("  \"lasting\": %s,\n", model->lasting ? "true" : "false");
+    printf("  \"lasting\": %s,\n", model_lasts(model) ? "true" : "false");
     printf("  \"defers\": %s,\n", model->defers ? "true" : "false");
     printf("  \"workers_per_processor\": %d,\n", model->workers_per_processor);
     put_ways("accept", &model_accept_ways, model);

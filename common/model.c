@@ -68,7 +68,9 @@ int model_default_workers(const struct model *model)
     return workers < MODEL_WORKER_LIMIT ? workers : MODEL_WORKER_LIMIT;
 }
 
-bool model_has_worker_processes(const struct model *model)
+const char *model_makes(const struct model *model)
 {
-    return model->children != NULL && model->children->supervised;
+    if (model_makes_processes(model))
+        return "processes";
+    return model_makes_threads(model) ? "threads" : NULL;
 }

@@ -7,6 +7,15 @@
 
 struct server;
 
+/* Who serves a connection. */
+enum served_by {
+    BY_MAIN,          /* the thread that accepts it */
+    BY_THREAD,        /* a thread of its own */
+    BY_CHILD,         /* a process of its own */
+    BY_WORKER_THREAD, /* a worker serves many, one after the other or at once */
+    BY_WORKER_PROCESS
+};
+
 /* How workers get their connections. The first way that a model knows is its default. */
 enum accept {
     ACCEPT_FEW,
@@ -43,7 +52,6 @@ struct model_children {
     double (*cpu_seconds)(const struct server *server);
     /* Frees what the model holds for them. NULL: nothing. */
     void (*free)(struct server *server);
-    bool supervised; /* the server wants a signal when a child ends */
 };
 
 struct model {
@@ -51,12 +59,11 @@ struct model {
     const char *summary; /* as in "one process per connection" */
     const char *take;    /* completes "Take it ..." */
     const char *avoid;   /* completes "Do not take it ..." */
+    enum served_by served_by;
     int max_connections; /* by default; 0: one for each worker */
     /* How many descriptors of the accepting process each connection holds open: its socket and its
      * file, if that process serves it. */
     int descriptors;
-    bool lasting; /* one process serves many connections, so it keeps a file cache from the start */
-    const char *makes;         /* "processes" or "threads"; or NULL */
     int workers_per_processor; /* by default; 0: the model has no workers */
     unsigned accepts;          /* the ways to accept: 1 << ACCEPT_SHARED and so on */
     /* A worker that waits for the request of a client serves nobody else: the kernel shall wait. */
@@ -82,8 +89,33 @@ extern const struct model_ways model_share_ways;
 int model_first_way(const struct model_ways *ways, const struct model *model);
 
 bool model_knows(const struct model *model, enum accept way);
-/* Returns true if the workers are processes: what this process frees is not theirs. */
-bool model_has_worker_processes(const struct model *model);
+/* Returns true if it makes processes, which serve. */
+static inline bool model_makes_processes(const struct model *model)
+{
+    return model->served_by == BY_CHILD || model->served_by == BY_WORKER_PROCESS;
+}
+
+/* Returns true if it makes threads, which serve. */
+static inline bool model_makes_threads(const struct model *model)
+{
+    return model->served_by == BY_THREAD || model->served_by == BY_WORKER_THREAD;
+}
+
+/* Returns true if it makes a thread or process for each connection. */
+static inline bool model_makes_for_each(const struct model *model)
+{
+    return model->served_by == BY_THREAD || model->served_by == BY_CHILD;
+}
+
+/* Returns true if a process that serves a connection goes on to serve others: it keeps a file cache
+ * from the start. */
+static inline bool model_lasts(const struct model *model)
+{
+    return model->served_by != BY_CHILD;
+}
+
+/* Returns "processes" or "threads"; NULL if it makes none. */
+const char *model_makes(const struct model *model);
 /* The default number of workers on this machine; 0 for a model without workers. */
 int model_default_workers(const struct model *model);
 

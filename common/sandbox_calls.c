@@ -423,7 +423,7 @@ static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *fi
         ALLOW(filter, log_file);
     if (sandbox->log || sandbox->key_process)
         ALLOW(filter, questions);
-    if (sandbox->makes == SANDBOX_WORKERS)
+    if (sandbox->served_by == BY_WORKER_PROCESS)
         ALLOW(filter, file_lock);
     ALLOW(filter, all);
     if (SANITIZED)
@@ -434,20 +434,28 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
 {
     syscall_filter_begin(filter);
     allow_handover(filter);
-    if (sandbox->makes == SANDBOX_THREADS || sandbox->makes == SANDBOX_CHILDREN)
+    switch (sandbox->served_by) {
+    case BY_MAIN:
+        break;
+    case BY_THREAD:
+    case BY_WORKER_THREAD:
         ALLOW(filter, calls_for_seats);
-    if (sandbox->makes == SANDBOX_THREADS)
         ALLOW(filter, threads);
-    if (sandbox->makes == SANDBOX_CHILDREN || sandbox->makes == SANDBOX_WORKERS)
+        break;
+    case BY_CHILD:
+        ALLOW(filter, calls_for_seats);
         ALLOW(filter, processes);
+        break;
+    case BY_WORKER_PROCESS:
+        ALLOW(filter, processes);
+        ALLOW(filter, makes_workers);
+        if (sandbox->watches)
+            ALLOW(filter, workers_watch);
+    }
     if (sandbox->clones)
         ALLOW(filter, clones);
     if (sandbox->template)
         ALLOW(filter, template);
-    if (sandbox->makes == SANDBOX_WORKERS)
-        ALLOW(filter, makes_workers);
-    if (sandbox->makes == SANDBOX_WORKERS && sandbox->watches)
-        ALLOW(filter, workers_watch);
     if (sandbox->rings)
         ALLOW(filter, workers_ring);
     ALLOW(filter, ends_listening);

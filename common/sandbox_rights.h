@@ -3,18 +3,11 @@
 #define COMMON_SANDBOX_RIGHTS_H
 
 #include "common/base/helper_process.h"
+#include "common/model.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-/* The processes or threads that the process makes after it has entered the sandbox. */
-enum sandbox_makes {
-    SANDBOX_NOTHING,
-    SANDBOX_THREADS,
-    SANDBOX_CHILDREN, /* short processes, which call sandbox_enter_child() */
-    SANDBOX_WORKERS,  /* long ones, which call sandbox_enter_worker() */
-};
 
 /* The helper processes that need little. */
 enum sandbox_helper {
@@ -25,19 +18,19 @@ enum sandbox_helper {
 };
 
 struct sandbox {
-    int root;         /* a directory to read files below; -1: none */
-    int writable;     /* a directory to make, read, write and remove files in; -1: none */
-    bool watches;     /* the kernel tells it of changes to files */
-    bool connects;    /* it makes TCP connections */
-    uint16_t port;    /* to this port only; 0: to any */
-    bool timers;      /* it waits for timers */
-    bool datagrams;   /* it answers datagrams */
-    bool log;         /* it replaces the file of its log */
-    bool reports;     /* it writes statistics or a trace */
-    bool key_process; /* it asks another process for signatures */
-    enum sandbox_makes makes;
-    bool rings;    /* its workers use rings */
-    bool clones;   /* it makes them by clone() itself */
+    int root;                 /* a directory to read files below; -1: none */
+    int writable;             /* a directory to make, read, write and remove files in; -1: none */
+    bool watches;             /* the kernel tells it of changes to files */
+    bool connects;            /* it makes TCP connections */
+    uint16_t port;            /* to this port only; 0: to any */
+    bool timers;              /* it waits for timers */
+    bool datagrams;           /* it answers datagrams */
+    bool log;                 /* it replaces the file of its log */
+    bool reports;             /* it writes statistics or a trace */
+    bool key_process;         /* it asks another process for signatures */
+    enum served_by served_by; /* what it makes after it has entered the sandbox */
+    bool rings;               /* its workers use rings */
+    bool clones;              /* it makes them by clone() itself */
     bool template; /* a process beside the server makes them, and has a name of its own */
     bool kills;    /* a forbidden system call ends the process, instead of failing */
     /* Of a helper process: */

@@ -125,17 +125,13 @@ static void count_connection(struct server *server)
 /* Returns true if a process is made for each connection, and shares no memory with others. */
 static bool is_for_one(const struct server *server)
 {
-    const struct model *model = server->model;
-
-    return model->children != NULL && !model->lasting && !model->shares;
+    return server->model->served_by == BY_CHILD && !server->model->shares;
 }
 
 /* Returns true if each connection has a child whose memory is a copy, whatever else they share. */
 static bool has_copies(const struct server *server)
 {
-    const struct model *model = server->model;
-
-    return model->children != NULL && !model->lasting && server->options.share < (int)SHARE_MEMORY;
+    return server->model->served_by == BY_CHILD && server->options.share < (int)SHARE_MEMORY;
 }
 
 /* A model that makes processes or threads hands the connection over to one of them. */
@@ -144,7 +140,7 @@ static void note_accepted(struct server *server, const union address *client)
     struct trace *trace = server->context.trace;
 
     server->number = trace_accepted(trace, server->seat, address_port(client));
-    if (server->model->makes != NULL)
+    if (server->model->served_by != BY_MAIN)
         trace_note(trace, TRACE_HAND_OVER, server->number, 0);
     if (trace != NULL && has_copies(server) && !server->options.template)
         trace_expect_child(trace);
@@ -200,7 +196,7 @@ bool server_hold(struct server *server, int socket, const char *what)
 /* A child process has the seat that was taken last: its server accepts nothing more. */
 static int seat_of(const struct server *server, int socket)
 {
-    return server->model->children != NULL ? server->seat : seats_find(&server->seats, socket);
+    return model_makes_processes(server->model) ? server->seat : seats_find(&server->seats, socket);
 }
 
 void server_drop(struct server *server, int socket)
@@ -290,10 +286,9 @@ static void open_ring(struct server *server)
  * use for the listeners, and could end them, or take the clients of others. */
 static bool leaves_listeners(const struct server *server)
 {
-    const struct model *model = server->model;
-    int share = model->shares ? server->options.share : (int)SHARE_NOTHING;
+    int share = server->model->shares ? server->options.share : (int)SHARE_NOTHING;
 
-    return model->children != NULL && !model->lasting &&
+    return server->model->served_by == BY_CHILD &&
            (share == (int)SHARE_NOTHING || share == (int)SHARE_FS || share == (int)SHARE_MEMORY);
 }
 
@@ -308,7 +303,7 @@ void server_child(struct server *server)
     if (server->context.trace != NULL)
         trace_begin_child(server->context.trace);
     server_thread(server);
-    if (model_has_worker_processes(server->model)) {
+    if (server->model->served_by == BY_WORKER_PROCESS) {
         upgrade_leave(server);
         services_watch(&server->services);
         if (server->model->rings)
@@ -364,12 +359,6 @@ struct listener *server_listener(struct server *server, int worker)
     return own ? &server->twins[worker - 1] : &server->listener;
 }
 
-/* Returns true if each worker serves one connection, and then the next that waits. */
-static bool serves_in_turn(const struct server *server)
-{
-    return server->model->makes == NULL || server->options.workers > 0;
-}
-
 /* Returns true if clients wait for the end of a connection of this worker. With --accept queue,
  * they have been accepted. */
 static bool others_wait(struct server *server, const struct scoreboard_slot *slot)
@@ -396,12 +385,11 @@ static void check_turn_of_worker(struct server *server, const struct scoreboard_
 static void check_turn(struct server *server, const struct scoreboard_slot *slot,
                        struct connection *connection, int64_t *turn)
 {
-    if (serves_in_turn(server))
+    if (!model_makes_for_each(server->model))
         check_turn_of_worker(server, slot, connection, turn);
     else
         connection_yield(connection,
-                         acceptor_seats_yield(server) &&
-                             atomic_load(&server->board->acceptor_waits) &&
+                         atomic_load(&server->board->acceptor_waits) &&
                              connection->now.milliseconds - *turn >= CONNECTION_TURN_MILLISECONDS);
 }
 
@@ -414,9 +402,10 @@ static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
     bool asked = false;
     int64_t end = server_deadline(server);
     int64_t deadline = end != 0 && end < connection->deadline ? end : connection->deadline;
-    bool accepts = server->model->makes == NULL;
+    bool accepts = server->model->served_by == BY_MAIN;
     /* A client that trickles would never be asked to give its seat up, if a read waited for it. */
-    bool wanted = acceptor_seats_yield(server) && atomic_load(&server->board->acceptor_waits);
+    bool wanted =
+        model_makes_for_each(server->model) && atomic_load(&server->board->acceptor_waits);
 
     scoreboard_add(slot, &connection->tally);
     if (connection->idle && is_for_one(server))
@@ -426,7 +415,7 @@ static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
         connection->transport.patient = true;
     } else {
         trace_note(server->context.trace, TRACE_WAIT, connection->number, 0);
-        if (acceptor_seats_yield(server))
+        if (model_makes_for_each(server->model))
             seats_wait(&server->seats, seat, connection_standing(connection, need));
         sleep_for(server, connection, need, accepts,
                   clock_until(deadline, connection->now.milliseconds));
@@ -465,10 +454,10 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
  * accepted. A thread must not read `now`, which the next connection may be changing. */
 void server_serve(struct server *server, int socket)
 {
-    if (server->model->children == NULL)
+    if (!model_makes_processes(server->model))
         server_thread(server);
     server_serve_at(server, &server->board->slots[0], seat_of(server, socket), socket,
-                    server->model->lasting ? clock_now() : server->now);
+                    model_lasts(server->model) ? clock_now() : server->now);
 }
 
 /* ---- workers ---- */
@@ -556,7 +545,7 @@ void server_unassign(struct server *server, int number)
  * Sockets that datagrams are answered from stay open. */
 static void leave_listeners(struct server *server)
 {
-    if (startup_workers_accept(server) && !model_has_worker_processes(server->model) &&
+    if (startup_workers_accept(server) && server->model->served_by == BY_WORKER_THREAD &&
         atomic_load(&server->board->workers) > 0)
         return;
     listener_close_streams(&server->listener);
@@ -629,7 +618,7 @@ int server_close(struct server *server)
     all = await_all(server);
     if (all)
         await_threads(server);
-    if (all || model_has_worker_processes(server->model))
+    if (all || server->model->served_by == BY_WORKER_PROCESS) /* they have memory of their own */
         close_all(server);
     if (children != NULL)
         await_children(server);

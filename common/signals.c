@@ -65,7 +65,7 @@ bool signals_open(struct server *server)
 
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
-        if (handled[i] != SIGCHLD || model_has_worker_processes(server->model))
+        if (handled[i] != SIGCHLD || server->model->served_by == BY_WORKER_PROCESS)
             sigaddset(&set, handled[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)

@@ -121,7 +121,7 @@ static unsigned descriptors_each(const struct server *server)
 static void raise_descriptors(struct server *server)
 {
     uint64_t wanted = (uint64_t)server->options.max_connections, possible;
-    int kept = services_descriptors(&server->options, server->model->lasting);
+    int kept = services_descriptors(&server->options, model_lasts(server->model));
     unsigned reserved =
         (unsigned)(DESCRIPTORS_RESERVED + (server->options.udp ? LISTENER_LIMIT : 0) + kept);
     unsigned each = descriptors_each(server);
@@ -189,7 +189,7 @@ static bool open_shared(struct server *server)
     server->pressure = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (server->board == NULL || (permits && server->permits < 0) || server->pressure < 0 ||
         !seats_open(&server->seats, &server->parts, &limit) ||
-        (server->model->children == NULL && !seats_open_notes(&server->seats)))
+        (!model_makes_processes(server->model) && !seats_open_notes(&server->seats)))
         return false;
     atomic_store(&server->board->permits, permits);
     return true;
@@ -306,13 +306,14 @@ static void watch_memory(struct server *server)
     uint64_t crowd = connection_room(&server->options, model) / 4;
 
     server->memory.oom_guard = -1;
-    if (model->makes == NULL || memory_limit() == UINT64_MAX)
+    if (model->served_by == BY_MAIN || memory_limit() == UINT64_MAX)
         return;
-    if (server->options.workers == 0 && crowd < server->limit) {
+    if (model_makes_for_each(model) && crowd < server->limit) {
         server->memory.crowd = crowd > 0 ? (int64_t)crowd : 1;
         memory_gauge_open(&server->memory.gauge);
     }
-    if (model->children == NULL || (!model->children->supervised && server->memory.crowd == 0))
+    if (!model_makes_processes(model) ||
+        (model->served_by == BY_CHILD && server->memory.crowd == 0))
         return;
     server->memory.oom_guard = oom_guard_open();
     if (server->memory.oom_guard < 0)
@@ -325,18 +326,10 @@ static bool open_privileged(struct server *server, char **argv)
     const struct options *options = &server->options;
 
     watch_memory(server);
-    return services_open(&server->services, options, &server->identity, server->model->lasting) &&
+    return services_open(&server->services, options, &server->identity,
+                         model_lasts(server->model)) &&
            open_tls(server) && open_internals(server) && open_log(server) && open_stats(server) &&
            trace_file_open(server, argv) && open_listeners(server) && pass_listeners(server);
-}
-
-static enum sandbox_makes makes(const struct model *model)
-{
-    if (model->makes == NULL)
-        return SANDBOX_NOTHING;
-    if (model->children == NULL)
-        return SANDBOX_THREADS;
-    return model->children->supervised ? SANDBOX_WORKERS : SANDBOX_CHILDREN;
 }
 
 static void enter_sandbox(struct server *server)
@@ -348,9 +341,9 @@ static void enter_sandbox(struct server *server)
     sandbox->log = server->options.log != NULL;
     sandbox->reports = server->options.stats != NULL || server->options.trace != NULL;
     sandbox->key_process = server->options.tls && server->options.key_process;
-    sandbox->makes = makes(server->model);
+    sandbox->served_by = server->model->served_by;
     /* A process of several threads could not rely on it; one for a connection watches nothing. */
-    if (sandbox->makes == SANDBOX_THREADS || sandbox->makes == SANDBOX_CHILDREN)
+    if (model_makes_threads(server->model) || !model_lasts(server->model))
         sandbox->watches = false;
     sandbox->clones = server->model->shares || server->options.template;
     sandbox->rings = server->model->rings;
@@ -419,9 +412,8 @@ bool startup_prepare(struct server *server, char **argv)
         return false;
     server->memory.status = proc_status_open();
     server->threads = proc_status_number(server->memory.status, "Threads:") + SANITIZER_THREADS;
-    server->memory.returns.threads =
-        options->workers == 0 && makes(server->model) == SANDBOX_THREADS;
-    if (makes(server->model) == SANDBOX_NOTHING)
+    server->memory.returns.threads = server->model->served_by == BY_THREAD;
+    if (server->model->served_by == BY_MAIN)
         services_watch(&server->services);
     if (!options->no_sandbox)
         enter_sandbox(server);

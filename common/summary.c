@@ -96,9 +96,9 @@ void summary_print(const struct server *server)
     char made[64] = "", dropped[64] = "", ratio[40] = "", service[240];
     struct buffer counted = {.data = service, .capacity = sizeof service - 1};
 
-    if (server->model->makes != NULL)
+    if (server->model->served_by != BY_MAIN)
         snprintf(made, sizeof made, ", %llu %s made", (unsigned long long)board->made,
-                 server->model->makes);
+                 model_makes(server->model));
     if (server->options.udp)
         snprintf(dropped, sizeof dropped, ", %llu datagrams dropped",
                  (unsigned long long)total.dropped);

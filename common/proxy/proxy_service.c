@@ -132,11 +132,10 @@ static bool make(struct service_call *call)
     return true;
 }
 
-static enum service_progress begin(struct service_call *call)
+static enum service_progress begin(struct proxy_request *proxied, struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
     const struct request *request = call->request;
-    struct proxy_request *proxied = call->work;
     const char *problem = NULL;
     int status = check(proxy, request, &problem);
 
@@ -164,32 +163,25 @@ static enum service_progress begin(struct service_call *call)
 
 /* ---- the other stages, with their parts ---- */
 
-static enum service_progress look_up(struct service_call *call)
+static enum service_progress look_up(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return cache_lookup_run(&proxied->lookup, call);
 }
 
-static enum service_progress serve_cached(struct service_call *call)
+static enum service_progress serve_cached(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return serve_cached_run(&proxied->lookup, call);
 }
 
-static enum service_progress serve_part(struct service_call *call)
+static enum service_progress serve_part(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return serve_cached_part(&proxied->lookup, call);
 }
 
 /* Makes the fetch if there is none. Returns false if it cannot yet, or for want of memory. */
-static bool make_fetch(struct service_call *call, enum service_progress *progress)
+static bool make_fetch(struct proxy_request *proxied, struct service_call *call,
+                       enum service_progress *progress)
 {
-    struct proxy_request *proxied = call->work;
-
     if (call->output_pending) {
         *progress = SERVICE_NEEDS_FLUSH;
         return false;
@@ -201,144 +193,120 @@ static bool make_fetch(struct service_call *call, enum service_progress *progres
     return proxied->fetch != NULL;
 }
 
-static enum service_progress follow(struct service_call *call)
+static enum service_progress follow(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
     enum service_progress progress;
 
-    return make_fetch(call, &progress) ? follow_run(&proxied->lookup, proxied->fetch, call)
-                                       : progress;
+    return make_fetch(proxied, call, &progress) ? follow_run(&proxied->lookup, proxied->fetch, call)
+                                                : progress;
 }
 
-static enum service_progress serve_stale(struct service_call *call)
+static enum service_progress serve_stale(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
     enum service_progress progress;
 
-    return make_fetch(call, &progress) ? serve_cached_stale(&proxied->store, proxied->fetch, call)
-                                       : progress;
+    return make_fetch(proxied, call, &progress)
+               ? serve_cached_stale(&proxied->store, proxied->fetch, call)
+               : progress;
 }
 
-static enum service_progress open_fetch(struct service_call *call)
+static enum service_progress open_fetch(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
     enum service_progress progress;
 
-    return make_fetch(call, &progress) ? fetch_open(proxied->fetch, &proxied->lookup, call)
-                                       : progress;
+    return make_fetch(proxied, call, &progress) ? fetch_open(proxied->fetch, &proxied->lookup, call)
+                                                : progress;
 }
 
-static enum service_progress connect_fetch(struct service_call *call)
+static enum service_progress connect_fetch(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return fetch_connect(proxied->fetch, &proxied->lookup, call);
 }
 
-static enum service_progress connect_late(struct service_call *call)
+static enum service_progress connect_late(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return fetch_connect_late(proxied->fetch, &proxied->lookup, call);
 }
 
-static enum service_progress send_head(struct service_call *call)
+static enum service_progress send_head(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return fetch_send_head(proxied->fetch, call);
 }
 
-static enum service_progress send_request_body(struct service_call *call)
+static enum service_progress send_request_body(struct proxy_request *proxied,
+                                               struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return send_request_body_run(&proxied->request_body, proxied->fetch, call);
 }
 
-static enum service_progress expire_body(struct service_call *call)
+static enum service_progress expire_body(struct proxy_request *proxied, struct service_call *call)
 {
-    const struct proxy_request *proxied = call->work;
-
     return send_request_body_expire(&proxied->request_body, call);
 }
 
-static enum service_progress await_head(struct service_call *call)
+static enum service_progress await_head(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return fetch_await_head(proxied->fetch, call);
 }
 
-static enum service_progress fail_late(struct service_call *call)
+static enum service_progress fail_late(struct proxy_request *proxied, struct service_call *call)
 {
+    (void)proxied;
     return stage_fail(call, 504, "The origin did not answer in time.");
 }
 
-static enum service_progress send_interim(struct service_call *call)
+static enum service_progress send_interim(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return fetch_send_interim(proxied->fetch, &proxied->lookup, call);
 }
 
-static enum service_progress choose(struct service_call *call)
+static enum service_progress choose(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     if (!proxied->request_body.complete)
         call->keeps_connection = false; /* nobody reads the rest of the request */
     return fetch_outcome_run(&proxied->store, proxied->fetch, call);
 }
 
-static enum service_progress send_response(struct service_call *call)
+static enum service_progress send_response(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return send_response_run(&proxied->store, proxied->fetch, call);
 }
 
-static enum service_progress break_off(struct service_call *call)
+static enum service_progress break_off(struct proxy_request *proxied, struct service_call *call)
 {
-    const struct proxy_request *proxied = call->work;
-
     return send_response_break_off(proxied->fetch, call);
 }
 
-static enum service_progress expire_response(struct service_call *call)
+static enum service_progress expire_response(struct proxy_request *proxied,
+                                             struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return send_response_expire(&proxied->store, proxied->fetch, call);
 }
 
-static enum service_progress tunnel(struct service_call *call)
+static enum service_progress tunnel(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return tunnel_run(&proxied->tunnel, proxied->fetch, call);
 }
 
-static enum service_progress end_tunnel(struct service_call *call)
+static enum service_progress end_tunnel(struct proxy_request *proxied, struct service_call *call)
 {
+    (void)proxied;
     (void)call;
     return SERVICE_DONE;
 }
 
-static enum service_progress fail(struct service_call *call)
+static enum service_progress fail(struct proxy_request *proxied, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
     return fetch_outcome_fail(&proxied->lookup, call);
 }
 
-/* ---- the service ---- */
+typedef enum service_progress stage_function(struct proxy_request *proxied,
+                                             struct service_call *call);
 
 /* The functions that run in a step, and when the deadline has passed; NULL: the stage runs again.
  */
 static const struct {
-    enum service_progress (*run)(struct service_call *call);
-    enum service_progress (*expire)(struct service_call *call);
+    stage_function *run, *expire;
 } stages[] = {
     [STAGE_BEGIN] = {begin, NULL},
     [STAGE_LOOKUP] = {look_up, NULL},
@@ -392,17 +360,17 @@ static enum service_progress step(struct service_call *call)
     if (call->work == NULL && !make(call))
         return conclude(call, stage_refuse(call, 503, "The proxy has no memory."));
     while (progress == SERVICE_CONTINUES) {
-        const struct proxy_request *proxied = call->work;
-        progress = stages[proxied->state.stage].run(call);
+        struct proxy_request *proxied = call->work;
+        progress = stages[proxied->state.stage].run(proxied, call);
     }
     return conclude(call, progress);
 }
 
 static enum service_progress expire(struct service_call *call)
 {
-    const struct proxy_request *proxied = call->work;
-    enum service_progress (*give_up)(struct service_call *) = stages[proxied->state.stage].expire;
-    enum service_progress progress = give_up != NULL ? give_up(call) : SERVICE_WAITS;
+    struct proxy_request *proxied = call->work;
+    stage_function *give_up = stages[proxied->state.stage].expire;
+    enum service_progress progress = give_up != NULL ? give_up(proxied, call) : SERVICE_WAITS;
 
     /* The connection calls step() next, which runs the stage. */
     return conclude(call, progress == SERVICE_CONTINUES ? SERVICE_WAITS : progress);

@@ -279,5 +279,4 @@ const struct model_children process_crew_children = {
     .collect = collect,
     .cpu_seconds = cpu_seconds,
     .free = free_crew,
-    .supervised = true,
 };
