@@ -303,8 +303,12 @@ static enum command_line read_options(struct options *options, const struct mode
 
     fill_long_options(known, model);
     opterr = 0;
-    while ((found = getopt_long(argc, argv, ":", known, NULL)) >= 0) {
+    while ((found = getopt_long(argc, argv, ":h", known, NULL)) >= 0) {
         const struct option_row *row;
+        if (found == 'h') {
+            help_print(model);
+            return COMMAND_LINE_DONE;
+        }
         if (found < FIRST_ROW) {
             complain_option(found, argv[optind - 1]);
             return COMMAND_LINE_BAD;

@@ -137,7 +137,7 @@ const struct option_row option_table[] = {
      "proxy: the largest body of a request, in bytes or with K, M or G", 0},
     {"classroom", NULL, OPTION_FLAG, AT(classroom), NULL,
      "proxy: /N with N above 9999 is 414; if the origin does not run, all is 404", 0},
-    {"help", NULL, OPTION_HELP, 0, NULL, "print this", 0},
+    {"help", NULL, OPTION_HELP, 0, NULL, "print this, as -h does", 0},
     {"version", NULL, OPTION_VERSION, 0, NULL, "print the version", 0},
     {"describe", NULL, OPTION_DESCRIBE, 0, NULL, "print what this server is as JSON", 0},
 };

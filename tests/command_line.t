@@ -30,6 +30,7 @@ each_server(sub ($model) {
         log stats user no-sandbox help version)) {
         like $help->{out}, qr/--$option\b/, "--help explains --$option";
     }
+    is_deeply run_server('-h'), $help, '-h is --help';
     my $version = run_server('--version');
     is $version->{status}, 0, '--version: status 0';
     like $version->{out}, qr/\A$program .*\d+\.\d+.*\n/, '--version prints the name and the version';

@@ -1,13 +1,21 @@
-/* The lock that a worker process holds while it waits in accept. If its holder dies, it is free. */
+/* The lock that a worker process holds while it waits in accept. If its holder dies, it is free.
+ * Unlike struct lock, the mutex does not go to the worker that has waited longest: one that runs
+ * may take it again, which spares a change of processes for each connection. */
 #ifndef COMMON_WORKERS_ACCEPT_LOCK_H
 #define COMMON_WORKERS_ACCEPT_LOCK_H
 
-#include "common/base/lock.h"
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 struct accept_lock {
-    int file;           /* the holder locks this file; -1: the mutex instead */
-    struct lock *mutex; /* in shared memory */
-    pid_t self;         /* the worker; 0 until it first takes the mutex */
+    int file;                /* the holder locks this file; -1: the mutex instead */
+    _Atomic uint32_t *mutex; /* a futex in shared memory: the holder, or 0 */
+    uint32_t self;           /* the worker; 0 until it first takes the mutex */
+    /* By this the kernel finds the mutex of a worker that dies. It lies in the worker's own memory:
+     * no other process can change where it points. */
+    struct robust_list_head robust;
 };
 
 /* Makes a lock of either kind; false, with errno set, on failure. */
