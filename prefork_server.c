@@ -29,6 +29,11 @@ static int accept_with_lock(struct worker *worker)
     return socket;
 }
 
+static void bury(pid_t process)
+{
+    accept_lock_bury(&lock, process);
+}
+
 /* ---- pass: the parent accepts, and passes the connection to a free worker ---- */
 
 static struct fd_passing *channels; /* one for each worker */
@@ -97,9 +102,12 @@ static int take_passed(struct worker *worker)
 static const struct {
     bool (*open)(void);
     int (*next)(struct worker *worker);
+    struct process_crew_calls calls;
 } ways[ACCEPT_WAYS] = {
-    [ACCEPT_SHARED] = {.next = worker_accept},      [ACCEPT_LOCK] = {open_lock, accept_with_lock},
-    [ACCEPT_MUTEX] = {open_lock, accept_with_lock}, [ACCEPT_PASS] = {open_channels, take_passed},
+    [ACCEPT_SHARED] = {.next = worker_accept},
+    [ACCEPT_LOCK] = {open_lock, accept_with_lock, {0}},
+    [ACCEPT_MUTEX] = {open_lock, accept_with_lock, {.bury = bury}},
+    [ACCEPT_PASS] = {open_channels, take_passed, {.is_pending = is_pending}},
     [ACCEPT_REUSEPORT] = {.next = worker_accept},
 };
 
@@ -134,8 +142,7 @@ int main(int argc, char **argv)
     if (ways[server->options.accept].open != NULL && !ways[server->options.accept].open())
         err(1, "cannot prepare --accept %s",
             model_accept_name((enum accept)server->options.accept));
-    if (!process_crew_start(server, work,
-                            server->options.accept == ACCEPT_PASS ? is_pending : NULL))
+    if (!process_crew_start(server, work, &ways[server->options.accept].calls))
         return server->exit_status;
     if (server->options.accept == ACCEPT_PASS)
         hand_out();

@@ -9,11 +9,11 @@ struct server;
 
 /* Who serves a connection. */
 enum served_by {
-    BY_MAIN,          /* the thread that accepts it */
+    BY_MAIN,          /* the main thread, which accepts it */
     BY_THREAD,        /* a thread of its own */
     BY_CHILD,         /* a process of its own */
-    BY_WORKER_THREAD, /* a worker serves many, one after the other or at once */
-    BY_WORKER_PROCESS
+    BY_WORKER_THREAD, /* one of a fixed number of threads, each of which serves many */
+    BY_WORKER_PROCESS /* one of such processes */
 };
 
 /* How workers get their connections. The first way that a model knows is its default. */
@@ -55,12 +55,12 @@ struct model_children {
 };
 
 struct model {
-    const char *name;    /* as in fork_server */
-    const char *summary; /* as in "one process per connection" */
-    const char *take;    /* completes "Take it ..." */
-    const char *avoid;   /* completes "Do not take it ..." */
-    enum served_by served_by;
-    int max_connections; /* by default; 0: one for each worker */
+    const char *name;         /* as in fork_server */
+    const char *summary;      /* as in "one process per connection" */
+    const char *take;         /* completes "Take it ..." */
+    const char *avoid;        /* completes "Do not take it ..." */
+    enum served_by served_by; /* by a process: `children` says how; by a worker: how many below */
+    int max_connections;      /* by default; 0: one for each worker */
     /* How many descriptors of the accepting process each connection holds open: its socket and its
      * file, if that process serves it. */
     int descriptors;
@@ -101,7 +101,8 @@ static inline bool model_makes_threads(const struct model *model)
     return model->served_by == BY_THREAD || model->served_by == BY_WORKER_THREAD;
 }
 
-/* Returns true if it makes a thread or process for each connection. */
+/* Returns true if it makes a thread or process for each connection: where these are too many, some
+ * give their seats up. */
 static inline bool model_makes_for_each(const struct model *model)
 {
     return model->served_by == BY_THREAD || model->served_by == BY_CHILD;

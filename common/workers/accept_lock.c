@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 static bool open_file(struct accept_lock *accept_lock)
@@ -41,48 +41,36 @@ static bool lock(int file, short how)
 
 /* ---- the mutex ---- */
 
-/* A worker that dies just after it was woken wakes nobody: those that wait look again. */
-#define LOOK_SECONDS 1
-
-/* Tells the kernel where this worker notes the mutex. The C library notes its robust mutexes in
- * such a list: the program has none. */
-static bool begin_worker(struct accept_lock *accept_lock)
+static void wake_one(struct accept_lock *accept_lock)
 {
-    struct robust_list_head *robust = &accept_lock->robust;
-
-    *robust = (struct robust_list_head){.list.next = &robust->list};
-    if (syscall(SYS_set_robust_list, robust, sizeof *robust) < 0)
-        return false;
-    accept_lock->self = (uint32_t)getpid();
-    return true;
+    syscall(SYS_futex, accept_lock->mutex, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Takes the mutex if nobody living holds it. Else it returns false, and the mutex says that
+/* Takes the mutex if no other worker holds it. Else it returns false, and the mutex says that
  * somebody waits; *found is what it then holds. */
 static bool try_mutex(const struct accept_lock *accept_lock, uint32_t flags, uint32_t *found)
 {
     uint32_t wanted;
+    bool held;
 
     do {
-        bool held = (*found & FUTEX_TID_MASK) != 0;
-        if (held && (*found & FUTEX_WAITERS))
-            return false;
-        wanted =
-            held ? *found | FUTEX_WAITERS : accept_lock->self | flags | (*found & FUTEX_WAITERS);
+        uint32_t holder = *found & FUTEX_TID_MASK;
+        held = holder != 0 && holder != accept_lock->self;
+        wanted = held ? *found | FUTEX_WAITERS : accept_lock->self | flags;
     } while (!atomic_compare_exchange_strong(accept_lock->mutex, found, wanted));
     *found = wanted;
-    return (wanted & FUTEX_TID_MASK) == accept_lock->self;
+    return !held;
 }
 
 /* Once it has waited, others may wait, too. */
 static void take_mutex(struct accept_lock *accept_lock)
 {
-    const struct timespec patience = {.tv_sec = LOOK_SECONDS};
     uint32_t found = 0, flags = 0;
 
-    accept_lock->robust.list_op_pending = (struct robust_list *)(void *)accept_lock->mutex;
+    if (accept_lock->self == 0)
+        accept_lock->self = (uint32_t)getpid();
     while (!try_mutex(accept_lock, flags, &found)) {
-        syscall(SYS_futex, accept_lock->mutex, FUTEX_WAIT, found, &patience, NULL, 0);
+        syscall(SYS_futex, accept_lock->mutex, FUTEX_WAIT, found, NULL, NULL, 0);
         flags = FUTEX_WAITERS;
         found = atomic_load(accept_lock->mutex);
     }
@@ -91,8 +79,7 @@ static void take_mutex(struct accept_lock *accept_lock)
 static void give_mutex(struct accept_lock *accept_lock)
 {
     if (atomic_exchange(accept_lock->mutex, 0) & FUTEX_WAITERS)
-        syscall(SYS_futex, accept_lock->mutex, FUTEX_WAKE, 1, NULL, NULL, 0);
-    accept_lock->robust.list_op_pending = NULL;
+        wake_one(accept_lock);
 }
 
 /* ---- either ---- */
@@ -101,8 +88,6 @@ bool accept_lock_take(struct accept_lock *accept_lock)
 {
     if (accept_lock->file >= 0)
         return lock(accept_lock->file, F_WRLCK);
-    if (accept_lock->self == 0 && !begin_worker(accept_lock))
-        return false;
     take_mutex(accept_lock);
     return true;
 }
@@ -113,4 +98,18 @@ void accept_lock_give(struct accept_lock *accept_lock)
         lock(accept_lock->file, F_UNLCK);
     else
         give_mutex(accept_lock);
+}
+
+/* The kernel frees a lock on a file. */
+void accept_lock_bury(struct accept_lock *accept_lock, pid_t worker)
+{
+    uint32_t found;
+
+    if (accept_lock->file >= 0)
+        return;
+    found = atomic_load(accept_lock->mutex);
+    while ((found & FUTEX_TID_MASK) == (uint32_t)worker &&
+           !atomic_compare_exchange_strong(accept_lock->mutex, &found, 0))
+        ;
+    wake_one(accept_lock);
 }

@@ -29,7 +29,7 @@ struct member {
 
 struct process_crew {
     void (*work)(struct worker *worker);
-    bool (*is_pending)(int number);
+    struct process_crew_calls calls;
     struct member members[];
 };
 
@@ -84,7 +84,7 @@ static bool start_all(struct server *server)
 }
 
 bool process_crew_start(struct server *server, void (*work)(struct worker *worker),
-                        bool (*is_pending)(int number))
+                        const struct process_crew_calls *calls)
 {
     size_t workers = (size_t)server->options.workers;
     struct process_crew *crew = calloc(1, sizeof *crew + workers * sizeof crew->members[0]);
@@ -92,7 +92,8 @@ bool process_crew_start(struct server *server, void (*work)(struct worker *worke
     server->process_crew = crew;
     if (crew != NULL) {
         crew->work = work;
-        crew->is_pending = is_pending;
+        if (calls != NULL)
+            crew->calls = *calls;
     }
     if (start_all(server)) {
         server_ready(server);
@@ -135,8 +136,8 @@ static bool has_pending(const struct server *server, int number)
 {
     const struct process_crew *crew = server->process_crew;
 
-    return crew->is_pending != NULL && atomic_load(&server->board->slots[number].assigned) &&
-           crew->is_pending(number);
+    return crew->calls.is_pending != NULL && atomic_load(&server->board->slots[number].assigned) &&
+           crew->calls.is_pending(number);
 }
 
 /* Returns how many connections a dead worker had. It could write any number there. */
@@ -199,6 +200,8 @@ static void end_member(struct server *server, int number, int status)
         trace_died(server->context.trace, member->process);
         report_death(number, member->process, status, stopping ? -1 : (int)(member->due - now));
     }
+    if (server->process_crew->calls.bury != NULL)
+        server->process_crew->calls.bury(member->process);
     member->process = 0;
 }
 

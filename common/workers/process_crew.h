@@ -4,11 +4,19 @@
 
 #include "common/workers/worker.h"
 
+/* What a model knows of its workers; none of it is needed. */
+struct process_crew_calls {
+    /* Returns true if a connection was passed to the worker, and not taken. */
+    bool (*is_pending)(int number);
+    /* Called for a worker that has died. */
+    void (*bury)(pid_t process);
+};
+
 /* Makes the processes. Each calls work(), and ends when that returns. If it returns false, all
- * messages have been printed, and main returns the exit status of the server. Where connections are
- * passed to workers, is_pending() returns true if one was passed and not taken; else it is NULL. */
+ * messages have been printed, and main returns the exit status of the server. `calls` may be NULL.
+ */
 bool process_crew_start(struct server *server, void (*work)(struct worker *worker),
-                        bool (*is_pending)(int number));
+                        const struct process_crew_calls *calls);
 
 /* Returns true if the worker is not known to be dead. */
 bool process_crew_lives(const struct server *server, int number);
