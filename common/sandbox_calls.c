@@ -234,10 +234,11 @@ static const struct syscall_rule processes[] = {
     ANY(wait4),
 };
 
-/* A child that the C library did not make runs on the stack of a thread that it made, and asks the
- * kernel where that thread's identifier lies. */
+/* A child that the C library did not make runs on the stack of a thread that it made. That thread
+ * asks the kernel where its identifier and its list of robust mutexes lie. */
 static const struct syscall_rule clones[] = {
     IF(prctl, 0, INT, PR_GET_TID_ADDRESS),
+    IF(get_robust_list, 0, INT, 0),
 };
 
 /* A template has a name of its own, and its children have that of the server. */

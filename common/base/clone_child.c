@@ -28,7 +28,8 @@ struct place {
     _Atomic(_Atomic pid_t *) id; /* of the child; the kernel sets it to 0 when the child ends */
     char *stack;                 /* its upper end */
     sigset_t signals;            /* which the child blocks */
-    void *variables;
+    void *variables, *robust_list;
+    size_t robust_list_size;
     /* The child's work. */
     void (*function)(const void *argument);
     _Alignas(max_align_t) char argument[CLONE_CHILD_ARGUMENT];
@@ -45,6 +46,7 @@ static void note_thread(struct place *place)
     _Atomic pid_t *id = NULL;
 
     prctl(PR_GET_TID_ADDRESS, &id);
+    syscall(SYS_get_robust_list, 0, &place->robust_list, &place->robust_list_size);
     place->variables = __builtin_thread_pointer();
     atomic_store(&place->id, id);
 }
@@ -121,10 +123,11 @@ static unsigned rseq_bytes(void)
     return __rseq_size > RSEQ_LEAST_BYTES ? __rseq_size : RSEQ_LEAST_BYTES;
 }
 
-/* Does first what the C library does in a process or thread that it has made; but registers no list
- * of robust mutexes, which no child takes. */
+/* Does first what the C library does in a process or thread that it has made: the children are to
+ * be compared with those. */
 static void work(struct place *place)
 {
+    syscall(SYS_set_robust_list, place->robust_list, place->robust_list_size);
     if ((flags & CLONE_VM) && __rseq_size > 0)
         syscall(SYS_rseq, (char *)place->variables + __rseq_offset, rseq_bytes(), 0, RSEQ_SIG);
     if (flags & CLONE_VM)
