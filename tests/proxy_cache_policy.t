@@ -114,9 +114,10 @@ sub test_statistics ($model, $scratch) {
         my $gate = "counted$number";
         $path = path_of([\$gate, @{ response(200, 'x' x 10_000, %fresh) }]);
         my @clients = map { my $client = $server->connect; $client->send(request(GET => $origin->url($path), Connection => 'close')); $client } 1 .. 3;
-        until_true(sub { waiting("$scratch/counted") == 2 });
+        ok until_true(sub { waiting("$scratch/counted") == 2 }), 'two clients wait for the response to another one';
         $origin->open_gate($gate);
-        $_->response for @clients;                                     # a miss, two collapsed: 20,000 bytes
+        my @responses = map { $_->response } @clients;                 # a miss, two collapsed: 20,000 bytes
+        is join("\n", map { $_->{status} == 200 ? 200 : $_->{raw} // $_->{body} } @responses), "200\n200\n200", 'all of them get it';
         $_->close for @clients;
         $collapsed = 2;
     }

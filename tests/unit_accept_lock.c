@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define TAKERS 4
-#define TURNS  2000
+#define TURNS  200
 #define DEATHS 200
 
 static const bool is_file = false, is_mutex = true;
@@ -28,7 +28,7 @@ static struct accept_lock lock;
 /* A case that hangs fails. */
 static void open_lock(const bool *mutex)
 {
-    alarm(300);
+    alarm(1200);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(shared != MAP_FAILED);
     assert_true(accept_lock_open(&lock, *mutex));
@@ -100,7 +100,7 @@ static pid_t start(void (*work)(void))
 
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(300);
+        alarm(1200);
         work();
         _exit(0);
     }
