@@ -79,14 +79,18 @@ def test_documents_that_do_not_fit_come_from_the_disk(bench: Bench) -> None:
     accounting.end()
     if not limits or not shutil.which("wrk") or os.geteuid() != 0:
         pytest.skip("it needs wrk, and a control group that limits memory")
-    folder = bench.folder / "sets"
-    toml = bench.spit(
-        "sets.toml",
-        'servers = ["thread"]\nfiles = "65536.bin"\nload = "wrk"\nkeepalive = "on"\nconcurrency = 4\n'
-        "duration = 1\nrepetitions = 1\nmemory-limit = 24\ndata-share = [25, 400]\n",
-    )
-    done = bench.measure(toml, "--output", folder)
-    assert done.returncode == 0, done.stderr
+    for seconds in (1, 10, 100):
+        folder = bench.folder / f"sets.{seconds}"
+        toml = bench.spit(
+            "sets.toml",
+            'servers = ["thread"]\nfiles = "65536.bin"\nload = "wrk"\nkeepalive = "on"\nconcurrency = 4\n'
+            f"duration = {seconds}\nrepetitions = 1\nmemory-limit = 24\ndata-share = [25, 400]\n",
+        )
+        done = bench.measure(toml, "--output", folder)
+        assert done.returncode == 0, done.stderr
+        # On a busy machine a second is not enough for more than the first look at each of 96 documents.
+        if all(int(row["complete"]) > 10 * 96 for row in runs(folder)):
+            break
     disk = {row["data_share"]: float(row["disk_kib"]) for row in runs(folder)}
     # Three of four documents cannot be in memory; a machine with other work reads for that, too.
     assert disk["400"] > 16

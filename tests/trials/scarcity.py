@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from trials import process_tree, servers
-from trials.clients import Crowd, Load, Plan, make_documents
+from trials.clients import Counts, Crowd, Load, Plan, make_documents
 from trials.memory_groups import memory_group, memory_in_use
 from trials.trial import Context, Row, Trial, describe, has_option, makes_processes, skipped
 
@@ -32,11 +33,20 @@ PEERS_SPARE = 64
 
 @dataclass(frozen=True)
 class Resource:
-    """What a server is to use up: how much there is, and how much of it a server uses now."""
+    """What a server is to use up.
+
+    size     how much there is
+    used     how much of it the server uses now
+    squeeze  takes all that the server has not, until the clients have left
+    ran_out  finds out whether the server wanted more than there was, from what the clients saw, and
+             from the most that was in use; None where a server may take care not to
+    """
 
     size: int
     unit: str
     used: Callable[[servers.Server], int]
+    squeeze: Callable[[servers.Server], AbstractContextManager[None]] = lambda _: nullcontext()
+    ran_out: Callable[[Counts, int], bool] | None = None
 
 
 def _start(
@@ -49,9 +59,9 @@ def _start(
     return servers.start(context, name, documents, *options, through=through, user=user)
 
 
-def _press(context: Context, server: servers.Server, scarce: Resource) -> int:
-    """Uses up what there is: many clients that hold connections, and others that ask. Returns how
-    much of it was in use at most."""
+def _press(context: Context, server: servers.Server, scarce: Resource) -> tuple[Counts, int]:
+    """Uses up what there is: many clients that hold connections, and others that ask. Returns what
+    these saw, and how much was in use at most."""
     crowd = Crowd("idle", CLIENTS, server.port, "/small.txt", "--again", "--patience", "1")
     load = Load(Plan(server.port, fresh=8, kept=8, patience=30))
     end = time.monotonic() + (0.5 if context.quick else 2)
@@ -59,9 +69,9 @@ def _press(context: Context, server: servers.Server, scarce: Resource) -> int:
     while time.monotonic() < end:
         most = max(most, scarce.used(server))
         time.sleep(0.05)
-    load.end()
+    seen = load.end()
     crowd.end()
-    return most
+    return seen, most
 
 
 def _rows(
@@ -71,9 +81,13 @@ def _rows(
     first = server.pid
     servers.answers(server)
     before = process_tree.held(server.pid)
-    most = _press(context, server, scarce)
+    with scarce.squeeze(server):
+        seen, most = _press(context, server, scarce)
+        ran_out = scarce.ran_out is None or scarce.ran_out(seen, most)
     # All connections that the clients left have an end: at the latest when they time out.
-    rested = process_tree.wait_until(lambda: _is_at_rest(server, before, kept), 60, 0.2)
+    rested = process_tree.wait_until(
+        lambda: not server.runs() or _is_at_rest(server, before, kept), 60, 0.2
+    )
     after = process_tree.held(server.pid)
     alive = server.runs() and server.pid == first
     served = alive and servers.answers(server)
@@ -89,6 +103,7 @@ def _rows(
     yield tried.fact("most in use", f"{most:,} of {scarce.size:,} {scarce.unit}")
     yield tried.fact("descriptors", f"{before.descriptors} to {after.descriptors}")
     yield tried.fact("processes", f"{before.processes} to {after.processes}")
+    yield from tried.premise("there was enough", ran_out)
     yield tried.judge("faults", sum(faults.values()), 0)
     yield tried.fact("which", told or "none")
 
@@ -110,6 +125,47 @@ def _descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
     server = _start(context, name, documents, through=through)
     scarce = Resource(limit, "descriptors", lambda server: _most_descriptors(server.pid))
     yield from _rows(context, server, f"{DESCRIPTORS} descriptors a process", scarce)
+    if name not in servers.RECIPES:
+        yield from _no_descriptors(context, name, documents)
+
+
+def _no_descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
+    """A server takes no more connections than it has descriptors for: so they are taken away."""
+    # Only a process of the same user may change the limits of another one.
+    same = ["--user", "root"] if os.geteuid() == 0 else []
+    server = _start(context, name, documents, *same)
+    held = _most_descriptors(server.pid)
+    scarce = Resource(
+        held, "descriptors", lambda server: _most_descriptors(server.pid), _without_descriptors,
+        lambda seen, _: seen.answered == 0,
+    )  # fmt: skip
+    yield from _rows(context, server, "no descriptor left", scarce)
+
+
+@contextmanager
+def _without_descriptors(server: servers.Server) -> Iterator[None]:
+    """Lets no process of the server have one more descriptor."""
+    for pid in process_tree.tree(server.pid):
+        _limit_descriptors(pid, _lowest_free(pid))
+    try:
+        yield
+    finally:
+        for pid in process_tree.tree(server.pid):
+            _limit_descriptors(pid, None)
+
+
+def _limit_descriptors(pid: int, number: int | None) -> None:
+    """Sets the soft limit of a process, which may have ended; None: to its hard limit."""
+    with suppress(ProcessLookupError):
+        hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard if number is None else number, hard))
+
+
+def _lowest_free(pid: int) -> int:
+    with suppress(OSError):
+        used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+        return next(number for number in itertools.count() if number not in used)
+    return 0
 
 
 def _most_descriptors(root: int) -> int:
@@ -127,11 +183,17 @@ def _processes(context: Context, name: str, documents: Path) -> Iterator[Row]:
     if os.geteuid() != 0:
         yield skipped(name, case, "only root can change the user")
         return
+    if name not in servers.RECIPES and not _makes_for_each(name):
+        yield skipped(name, case, "it makes none for its clients")
+        return
     through = ["prlimit", f"--nproc={PROCESSES}:{PROCESSES}"]
     # A user that owns no other processes: the limit counts all of a user's, also in other tests.
     user = 50_000 + (os.getpid() * 16 + next(USERS)) % 10_000
     server = _start(context, name, documents, through=through, user=user)
-    scarce = Resource(PROCESSES, "processes and threads", lambda server: _tasks(server.pid))
+    scarce = Resource(
+        PROCESSES, "processes and threads", lambda server: _tasks(server.pid),
+        ran_out=lambda _, most: most >= PROCESSES - 1,  # one may be between two looks
+    )  # fmt: skip
     yield from _rows(context, server, case, scarce)
 
 
@@ -142,9 +204,10 @@ def _tasks(root: int) -> int:
 def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
     """By default a server takes only the connections that its memory is enough for. A server with a
     process for each connection is also tried with more: the kernel then kills some processes."""
-    yield from _in_group(context, name, documents, f"a control group of {MEMORY >> 20} MiB")
-    if name not in servers.RECIPES and _makes_child_each(name):
-        case = f"a control group of {MEMORY >> 20} MiB, more connections than fit"
+    case = f"a control group of {MEMORY >> 20} MiB"
+    yield from _in_group(context, name, documents, case)
+    if name not in servers.RECIPES and makes_processes(name) and _makes_for_each(name):
+        case = f"{case}, more connections than fit"
         yield from _in_group(context, name, documents, case, "--max-connections", "2000")
 
 
@@ -164,9 +227,10 @@ def _memory_of(group: Path) -> Resource:
     return Resource(MEMORY >> 10, "KiB", lambda _: memory_in_use(group) >> 10)
 
 
-def _makes_child_each(name: str) -> bool:
-    """Returns true for a model that has a process for each connection."""
-    return makes_processes(name) and not describe(name)["lasting"]
+def _makes_for_each(name: str) -> bool:
+    """Returns true for a model that makes a process or a thread for each connection."""
+    told = describe(name)
+    return bool(told["makes"]) and not told["workers_per_processor"]
 
 
 def _disk(context: Context, name: str, documents: Path) -> Iterator[Row]:
@@ -179,7 +243,6 @@ def _disk(context: Context, name: str, documents: Path) -> Iterator[Row]:
     if subprocess.run(command, capture_output=True, check=False).returncode:
         yield skipped(name, case, "no file system can be mounted here")
         return
-    (folder / "filling").write_bytes(b"x" * (DISK_KIB // 2 * 1024))
     server = _start(context, name, documents, "--log", str(folder / "log"))
     yield from _rows(context, server, case, _disk_space(folder))
     if has_option(name, "cache"):
@@ -188,7 +251,23 @@ def _disk(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 
 def _disk_space(folder: Path) -> Resource:
-    return Resource(DISK_KIB, "KiB", lambda _: shutil.disk_usage(folder).used >> 10)
+    """The file system of a folder, which is full while the clients come."""
+
+    @contextmanager
+    def fill(_: servers.Server) -> Iterator[None]:
+        filling = folder / "filling"
+        with suppress(OSError), filling.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        try:
+            yield
+        finally:
+            filling.unlink()
+
+    return Resource(
+        DISK_KIB, "KiB", lambda _: shutil.disk_usage(folder).used >> 10, fill,
+        lambda _, most: most >= DISK_KIB,
+    )  # fmt: skip
 
 
 def _full_cache(context: Context, name: str, documents: Path, folder: Path) -> Iterator[Row]:
@@ -225,13 +304,15 @@ def raise_limits() -> None:
 TRIAL = Trial(
     "scarcity",
     "Scarcity",
-    f"Each of these is used up by {CLIENTS} clients that hold connections and 16 that ask as fast "
-    f"as they can: descriptors ({DESCRIPTORS} a process), processes and threads of the user "
-    f"(`RLIMIT_NPROC` {PROCESSES}), memory (a control group of {MEMORY >> 20} MiB; a model with a "
-    "process for each connection also with a `--max-connections` that does not fit there), disk (a file "
-    f"system of {DISK_KIB} KiB for the log; the same for the cache of the proxy). *Most in use* says how "
-    "much of it a server took at most: one that takes no more connections than it has descriptors, "
-    "processes or memory for leaves some.",
+    f"Each of these is made scarce, and then {CLIENTS} clients hold connections and 16 ask as fast "
+    f"as they can: descriptors ({DESCRIPTORS} a process; then no more than each process holds), "
+    f"processes and threads of the user (`RLIMIT_NPROC` {PROCESSES}), memory (a control group of "
+    f"{MEMORY >> 20} MiB; a model with a process for each connection also with a `--max-connections` that does "
+    f"not fit there), disk (a file system of {DISK_KIB} KiB, which is filled, for the log, and for the cache of "
+    "the proxy). *Most in use* says how much of it a server took at most: one that takes no more "
+    "connections than it has descriptors or memory for leaves some. Of the others, a row fails if "
+    "nothing ran out: if a client was answered without a descriptor, if there were fewer processes, or "
+    "if the disk was not full.",
     "The server must not end, must serve 20 requests of 20 when the clients have left, must hold no "
     f"more processes than before, and at most {DOCUMENTS} more descriptors, of its file cache (a proxy: "
     f"{LOCK_FILES} more for each process, of its locks), and must stop when it is told to.",
