@@ -176,4 +176,5 @@ TRIAL = Trial(
     "be lost.",
     run,
     peers="No peer beside: what is measured is growth.",
+    again="--soak 3600",
 )

@@ -110,6 +110,7 @@ class Trial:
     run: Callable[[Context], Iterator[Row]]
     needs: dict[str, str] = field(default_factory=dict)
     peers: str = ""
+    again: str = ""  # options that the published figures were made with
 
 
 @cache

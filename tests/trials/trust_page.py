@@ -105,7 +105,11 @@ def _fuzzing() -> list[str]:
     for target, engine, seconds, executions, edges, inputs, findings in rows:
         words = [target, engine, f"{int(seconds) / 3600:.2f} h", f"{int(executions):,}"]
         lines.append("| " + " | ".join([*words, edges, inputs, findings]) + " |")
-    return [*lines, "", "Again: `make fuzz TIME=60`", ""]
+    hours = sum(int(row[2]) for row in rows) / 3600
+    lines += ["", f"In all {hours:.1f} h of CPU time.", ""]
+    again = "`make fuzz TIME=60` runs each for a minute. `tests/fuzz --hours H` goes on until H hours of CPU time "
+    again += "are used, and `tests/fuzz --record` adds them to this table."
+    return [*lines, f"Again: {again}", ""]
 
 
 def make(trials: list[Trial], kept: list[Kept], *, quick: bool) -> str:
@@ -125,6 +129,9 @@ def make(trials: list[Trial], kept: list[Kept], *, quick: bool) -> str:
         lines += [f"## {trial.title}", "", trial.tried, "", trial.counted, ""]
         lines += [trial.peers, ""] if trial.peers else []
         lines += _tables([one.row for one in rows])
-        lines += [f"Again: `tests/trust --only {trial.name}`", ""]
+        lines += [
+            f"Again: `{' '.join(filter(None, ['tests/trust --only', trial.name, trial.again]))}`",
+            "",
+        ]
     lines += _fuzzing()
     return "\n".join(lines)
