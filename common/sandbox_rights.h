@@ -28,7 +28,7 @@ struct sandbox {
     bool log;                 /* it replaces the file of its log */
     bool reports;             /* it writes statistics or a trace */
     bool key_process;         /* it asks another process for signatures */
-    enum served_by served_by; /* what it makes in the sandbox */
+    enum served_by served_by; /* so that it makes those in the sandbox */
     bool rings;               /* its workers use rings */
     bool clones;              /* it makes them by clone() itself */
     bool template; /* a process beside the server makes them, and has a name of its own */

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -62,6 +63,15 @@ static inline void unit_add(const char *name, void (*function)(void **), const v
 #define UNIT_TABLE(table, function)                                                                \
     for (size_t row_ = 0; row_ < sizeof(table) / sizeof(table)[0]; row_++)                         \
     unit_add((table)[row_].name, function, &(table)[row_])
+
+/* Waits for the end of a process, and returns its status. */
+static inline int unit_end_of(pid_t child)
+{
+    int status;
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
 
 static inline int unit_run(const char *group)
 {

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define TAKERS 4
@@ -107,18 +106,10 @@ static pid_t start(void (*work)(void))
     return child;
 }
 
-static int end_of(pid_t child)
-{
-    int status;
-
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return status;
-}
-
 static void kill_one(pid_t child)
 {
     kill(child, SIGKILL);
-    assert_int_equal(end_of(child), SIGKILL);
+    assert_int_equal(unit_end_of(child), SIGKILL);
     accept_lock_bury(&lock, child);
 }
 
@@ -130,7 +121,7 @@ static void test_turns(void **state)
     for (int i = 0; i < TAKERS; i++)
         children[i] = start(take_turns);
     for (int i = 0; i < TAKERS; i++)
-        assert_int_equal(end_of(children[i]), 0);
+        assert_int_equal(unit_end_of(children[i]), 0);
     assert_int_equal(shared->turns, TAKERS * TURNS);
     close_lock();
 }
@@ -170,7 +161,7 @@ static void test_deaths(void **state)
     assert_int_equal(shared->turns, 0);
     kill_one(holder);
     for (int i = 1; i < TAKERS; i++)
-        assert_int_equal(end_of(waiting[i]), 0);
+        assert_int_equal(unit_end_of(waiting[i]), 0);
     assert_int_equal(shared->turns, TAKERS - 1);
     close_lock();
 }
@@ -185,7 +176,7 @@ static void test_many_deaths(void **state)
             usleep(100);
         usleep((unsigned)(i * 13 % 500));
         kill_one(dies);
-        assert_int_equal(end_of(other), 0);
+        assert_int_equal(unit_end_of(other), 0);
         shared->begun = 0;
     }
     assert_int_equal(shared->turns, DEATHS);

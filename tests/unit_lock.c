@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define TAKERS 4
@@ -57,14 +56,6 @@ static pid_t start(void *(*work)(void *), struct shared *shared)
     return child;
 }
 
-static int end_of(pid_t child)
-{
-    int status;
-
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return status;
-}
-
 static void check_turns(struct shared *shared)
 {
     assert_int_equal(shared->turns, TAKERS * TURNS);
@@ -82,7 +73,7 @@ static void test_processes(void **state)
     for (int i = 0; i < TAKERS; i++)
         children[i] = start(take_turns, shared);
     for (int i = 0; i < TAKERS; i++)
-        assert_int_equal(end_of(children[i]), 0);
+        assert_int_equal(unit_end_of(children[i]), 0);
     check_turns(shared);
 }
 
@@ -142,7 +133,7 @@ static void test_death(void **state)
     (void)state;
     wait_for_holder(shared, holder, 0);
     kill(holder, SIGKILL);
-    end_of(holder);
+    unit_end_of(holder);
     assert_false(lock_take(&shared->lock, getpid()));
     assert_int_equal(shared->lock.holder & FUTEX_TID_MASK, getpid());
     lock_give(&shared->lock, getpid());
@@ -161,9 +152,9 @@ static void test_death_before_others(void **state)
         waiting[i] = start(count_take, shared);
     wait_for_holder(shared, holder, FUTEX_WAITERS);
     kill(holder, SIGKILL);
-    end_of(holder);
+    unit_end_of(holder);
     for (int i = 0; i < TAKERS; i++)
-        assert_int_equal(end_of(waiting[i]), 0);
+        assert_int_equal(unit_end_of(waiting[i]), 0);
     assert_int_equal(shared->good + shared->others, TAKERS);
     assert_in_range(shared->others, 1, TAKERS);
     check_free(shared);
@@ -234,9 +225,9 @@ static void test_false_holder(void **state)
     wait_for_holder(shared, holder, FUTEX_WAITERS);
     assert_int_equal(shared->good + shared->others, 0);
     kill(holder, SIGKILL);
-    end_of(holder);
+    unit_end_of(holder);
     for (int i = 0; i < TAKERS; i++)
-        assert_int_equal(end_of(waiting[i]), 0);
+        assert_int_equal(unit_end_of(waiting[i]), 0);
     assert_int_equal(shared->good + shared->others, TAKERS);
     assert_in_range(shared->others, 1, TAKERS);
     check_free(shared);
@@ -253,7 +244,7 @@ static void test_false_give(void **state)
     lock_give(&shared->lock, getpid());
     assert_int_equal(shared->lock.holder & FUTEX_TID_MASK, holder);
     kill(holder, SIGKILL);
-    end_of(holder);
+    unit_end_of(holder);
     assert_false(lock_take(&shared->lock, getpid()));
     lock_give(&shared->lock, getpid());
     check_free(shared);

@@ -300,6 +300,8 @@ static enum service_progress fail(struct proxy_request *proxied, struct service_
     return fetch_outcome_fail(&proxied->lookup, call);
 }
 
+/* ---- the service ---- */
+
 typedef enum service_progress stage_function(struct proxy_request *proxied,
                                              struct service_call *call);
 
