@@ -21,6 +21,21 @@ sub layout ($path) {
     return (\%section, \%segment, @loads);
 }
 
+# Tests the mappings of all processes of a running server: no memory is writable and executable, and so many parts of the
+# program's data are read-only.
+sub maps_are_safe ($server, $name, $parts) {
+    my (@unsafe, @unlike);
+    for my $process (grep { $_->[1] ne 'Z' } group_processes($server->pid)) {
+        my $who  = "$process->[2] $process->[0]";
+        my @maps = split /\n/, eval { slurp("/proc/$process->[0]/maps") } // next;
+        push @unsafe, map { "$who: $_" } grep { /^\S+ .wx/ } @maps;
+        my $constant = grep { /^\S+ r--p .*_server$/ } @maps;
+        push @unlike, "$who: $constant" if $constant != ($process->[2] eq 'handover' ? 1 : $parts);    # it uses no TLS
+    }
+    is join("\n", @unsafe), '', "$name: no memory of any process is writable and executable";
+    is join("\n", @unlike), '', "$name: in each process so many parts of the data are read-only: $parts";
+}
+
 each_server(sub ($model) {
     my $path = $model->{path};
     my ($section, $segment, @loads) = layout($path);
@@ -41,11 +56,14 @@ each_server(sub ($model) {
     my $main = run_command('objdump', '-d', '--disassemble=main', '--no-show-raw-insn', $path)->{out};
     like $main, qr/<main>:\n\s*\w+:\s+endbr64/, 'indirect branches have marked targets';
 
-    # The mappings of a running server
     my $server = start_server();
-    my @maps = grep { /^\w+-\w+ \S+/ } split /\n/, slurp('/proc/' . $server->pid . '/maps');
-    is join("\n", grep { /^\S+ .w.?x|^\S+ .wx/ } @maps), '', 'no memory is writable and executable';
-    is scalar(grep { /^\S+ r--p .*_server$/ } @maps), 1, 'all data that is read-only after the relocations is one mapping';
+    maps_are_safe($server, 'HTTP', 1);    # what the relocations have written
+    $server->stop;
+    my $place = scratch();
+    run_command("$FindBin::Bin/../collect/certificate.sh", "$place/tls");
+    $server = start_server(options => ['--tls', '--cert', "$place/tls/cert.pem", '--key', "$place/tls/key.pem"]);
+    ok scalar(grep { $_->[2] eq 'key_process' } group_processes($server->pid)), 'HTTPS: a process has the key';
+    maps_are_safe($server, 'HTTPS', 2);    # and the tables of OpenSSL
     $server->stop;
 });
 
