@@ -5,8 +5,10 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use File::Temp;
 use IO::Socket::INET;
 use JSON::PP qw(decode_json);
+use POSIX    ();
 
 # Makes a control group below that of this test, with this limit of memory. Returns its folder; nothing if that is not possible.
 my @made;
@@ -39,9 +41,9 @@ my @through = ('sh', '-c', 'echo $$ >"$0/cgroup.procs" && exec "$@"', $group // 
 sub outlives ($model) {
     for my $round (1 .. 5) {
         my $server = start_server(through => \@through, options => ['--max-connections', 2000]);
-        my @held = map { $server->connect } 1 .. 600;
+        my @held = map { $server->connect } 1 .. 2000;
         $_->send("GET /small.txt HTTP/1.1\r\n") for @held;
-        is $held[-1]->ask("Host: localhost\r\n\r\n")->{status}, 200, "round $round: the server serves where 600 clients hold connections";
+        is $held[-1]->ask("Host: localhost\r\n\r\n")->{status}, 200, "round $round: the server serves where 2,000 clients hold connections";
         ok until_true(sub { is_protected($server) }), "round $round: the kernel would end children first"
             if serving_processes($server->pid) > 1;
         $_->close for @held;
@@ -67,7 +69,7 @@ sub serves_beside_a_neighbour () {
     pipe my $says, my $tells or die "pipe: $!\n";
     my $neighbour = fork // die "fork: $!\n";
     if ($neighbour == 0) {
-        spit("$group/cgroup.procs", $$);
+        POSIX::_exit(1) if !eval { spit("$group/cgroup.procs", $$); 1 };
         my @taken;
         for (;;) {
             push @taken, 'x' x 2**18 until is_low();
@@ -81,6 +83,32 @@ sub serves_beside_a_neighbour () {
     kill KILL => $neighbour;
     waitpid $neighbour, 0;
     $server->stop;
+}
+
+# Returns how many processes of the group the kernel has ended because its memory ran out.
+sub ended_by_kernel () {
+    return (map { /^oom_kill (\d+)$/m } slurp(-e "$group/memory.events" ? "$group/memory.events" : "$group/memory.oom_control"))[0];
+}
+
+# The memory does run out while each of many clients has a process: the kernel ends some of these, and not the server. What
+# takes the memory is a file in memory, which is no process that the kernel could end.
+sub survives_the_kernel () {
+    my $server = start_server(through => \@through, options => ['--max-connections', 2000]);
+    my @held = map { $server->connect } 1 .. 150;
+    $_->send("GET /small.txt HTTP/1.1\r\n") for @held;
+    $held[-1]->ask("Host: localhost\r\n\r\n");
+    ok until_true(sub { is_protected($server) }), 'the kernel is told whom to end first';
+    my $before = ended_by_kernel();
+    my $file   = File::Temp->new(DIR => '/dev/shm');
+    for (1 .. 32 * 16) {
+        run_command(@through, 'dd', "of=$file", qw(if=/dev/zero bs=64K count=1 oflag=append conv=notrunc));
+        last if ended_by_kernel() > $before;
+    }
+    undef $file;
+    cmp_ok ended_by_kernel(), '>', $before, 'the memory runs out: the kernel ends a process';
+    is $server->get('/small.txt')->{status}, 200, 'the server serves after that';
+    $_->close for @held;
+    $server->stop(name => 'the process that the kernel ended was not the server');
 }
 
 # The number of connections that a server of these options takes by default.
@@ -159,6 +187,7 @@ each_server(sub ($model) {
         $server->stop;
         outlives($model);
         serves_beside_a_neighbour() if $model->{each};
+        survives_the_kernel()       if $model->{each} && describe()->{makes} eq 'processes';
     }
     stops_in_container() if $group && !sanitized() && describe()->{makes} eq 'processes';
 });
