@@ -7,7 +7,7 @@ CC      := gcc
 endif
 # Each kind of build has its own folder, so that it uses no objects of another kind.
 comma   := ,
-BUILD   ?= build$(if $(CRASH),/crash)$(if $(ESCAPE),/escape)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
+BUILD   ?= build$(if $(SOFT),/soft)$(if $(CRASH),/crash)$(if $(ESCAPE),/escape)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
 # The file VERSION holds the version that the servers and dcollect.sh print.
 VERSION := $(file <VERSION)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
@@ -19,6 +19,7 @@ SCRIPTS := $(wildcard *.sh collect/*.sh) collect/completion.bash tests/run .ci/r
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
 HARDEN   = -fstack-protector-strong -fstack-clash-protection -fcf-protection -D_FORTIFY_SOURCE=2 -fno-plt
+RELRO    = -Wl,-z,relro,-z,now
 CPPFLAGS = -D_GNU_SOURCE -DPROJECT_VERSION='"$(VERSION)"' -I.
 CFLAGS   = -std=c17 -O2 -g $(WARNINGS)
 
@@ -47,11 +48,16 @@ else ifdef ESCAPE
 CPPFLAGS += -DESCAPE_PATH='"/escape/"'
 LDFLAGS += -Wl,--wrap=mmap
 OUTPUT   = $(BUILD)/
+else ifdef SOFT
+# SOFT=1: servers that are not hardened, in $(BUILD): tests/trust measures what the hardening costs.
+HARDEN   =
+RELRO    = -Wl,-z,norelro
+OUTPUT   = $(BUILD)/
 else
 OUTPUT   =
 endif
 CFLAGS  += $(HARDEN) -fPIE -fno-merge-constants
-LDFLAGS += -static-pie -Wl,-z,relro,-z,now
+LDFLAGS += -static-pie $(RELRO)
 endif
 CFLAGS  += -pthread
 LDFLAGS += -pthread
@@ -260,6 +266,7 @@ help:
 	@echo '                   BEFORE=DIR: as ratios to the servers of another source tree, which has been built'
 	@echo 'make crash         build servers that one request makes crash in build/crash, for the study `crash`'
 	@echo 'make escape        build servers that try to break out of their sandbox in build/escape, for tests/sandbox_escape.t'
+	@echo 'make SOFT=1        build servers that are not hardened in build/soft, for tests/trust'
 	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck, mypy, and ruff where it is'
 	@echo 'make install       install servers, dcollect and manual pages below DESTDIR and prefix=/usr/local'
 	@echo 'make uninstall     remove what make install has installed'

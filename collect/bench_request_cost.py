@@ -35,7 +35,8 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -480,6 +481,29 @@ def _of_both(before: Path, words: str) -> list[str]:
     return chosen
 
 
+@contextmanager
+def opened(requests: int, concurrency: int, starts: int, pairs: int) -> Iterator[Bench]:
+    """A bench whose load is small.txt with a connection for each request. No study measures
+    meanwhile."""
+    with study_lock(lambda: None), scratch() as work:
+        documents = work / "data"
+        documents.mkdir()
+        for path in DATA.glob("*.txt"):
+            shutil.copy(path, documents)
+        accounting = control_groups.begin()
+        servers = Servers(work, accounting)
+        setting = Setting(
+            "", documents, work / "certificates", len(processors_allowed()),
+            bytes=(documents / "small.txt").stat().st_size, path="small.txt",
+        )  # fmt: skip
+        load = Load("ab", "", setting.path, concurrency, requests)
+        try:
+            yield Bench(work, servers, setting, load, starts, pairs)
+        finally:
+            servers.stop_all()
+            accounting.end()
+
+
 def bench_main(arguments: Sequence[str]) -> int:
     """Measures and prints; returns the exit status."""
     options = _parse(arguments)
@@ -488,27 +512,10 @@ def bench_main(arguments: Sequence[str]) -> int:
     chosen = _chosen(options.subjects)
     if not is_installed("ab"):
         fail("ab is missing: apt-get install apache2-utils")
-    with study_lock(lambda: None), scratch() as work:
-        documents = work / "data"
-        documents.mkdir()
-        for path in DATA.glob("*.txt"):
-            shutil.copy(path, documents)
-        small = documents / "small.txt"
-        accounting = control_groups.begin()
-        servers = Servers(work, accounting)
-        setting = Setting(
-            "", documents, work / "certificates", len(processors_allowed()),
-            bytes=small.stat().st_size, path="small.txt",
-        )  # fmt: skip
-        load = Load("ab", "", "small.txt", options.concurrency, options.requests)
-        bench = Bench(work, servers, setting, load, options.starts, options.pairs)
-        try:
-            if options.before:
-                before_part(bench, options, chosen)
-                return 0
-            for part in (close_part, size_part, keep_part, tls_part, growth_part):
-                part(bench, options, chosen)
-        finally:
-            servers.stop_all()
-            accounting.end()
+    with opened(options.requests, options.concurrency, options.starts, options.pairs) as bench:
+        if options.before:
+            before_part(bench, options, chosen)
+            return 0
+        for part in (close_part, size_part, keep_part, tls_part, growth_part):
+            part(bench, options, chosen)
     return 0

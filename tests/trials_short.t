@@ -13,7 +13,7 @@ my @chosen = grep { /\A(?:fork|epoll)\z/ } @models;
 
 # All trials except those that inject.t, mutated_requests.t and the fuzzers run.
 my $top    = "$FindBin::Bin/..";
-my @trials = qw(stop upgrade crash kill slow symlinks overload scarcity memory soak);
+my @trials = qw(stop upgrade crash kill slow symlinks overload scarcity memory soak protection);
 my $folder = scratch();
 $PATIENCE = 1200;    # for all trials together
 my $run    = run_command("$top/tests/trust", '--quick', '--servers', join(',', @chosen), '--only', join(',', @trials),

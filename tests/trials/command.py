@@ -27,6 +27,7 @@ from trials import (
     memory,
     overload,
     process_tree,
+    protection,
     scarcity,
     servers,
     slow,
@@ -42,7 +43,7 @@ from trials.trust_table import Kept, read_rows, write_rows
 
 TRIALS: list[Trial] = [
     stop.TRIAL, upgrade.TRIAL, crash.TRIAL, kill.TRIAL, slow.TRIAL, symlinks.TRIAL, overload.TRIAL,
-    scarcity.TRIAL, memory.TRIAL, soak.TRIAL, hostile.TRIAL,
+    scarcity.TRIAL, memory.TRIAL, soak.TRIAL, protection.TRIAL, hostile.TRIAL,
 ]  # fmt: skip
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PEERS = ("nginx", "lighttpd", "apache")

@@ -24,6 +24,8 @@ USERS = itertools.count()
 MEMORY = 4 << 20
 DISK_KIB = 512
 CLIENTS = 200
+# So long it may take them, beside other work, to use up what is scarce.
+PATIENCE = 60
 # A process of a proxy keeps so many files of locks open, for the next fetches.
 LOCK_FILES = 64
 # A file cache keeps the documents open that were asked for.
@@ -38,15 +40,15 @@ class Resource:
     size     how much there is
     used     how much of it the server uses now
     squeeze  takes all that the server has not, until the clients have left
-    ran_out  finds out whether the server wanted more than there was, from what the clients saw, and
-             from the most that was in use; None where a server may take care not to
+    ran_out  finds out whether the server wanted more than there was, from the number of requests
+             that were answered, and from the most that was in use; a server may take care not to
     """
 
     size: int
     unit: str
     used: Callable[[servers.Server], int]
     squeeze: Callable[[servers.Server], AbstractContextManager[None]] = lambda _: nullcontext()
-    ran_out: Callable[[Counts, int], bool] | None = None
+    ran_out: Callable[[int, int], bool] = lambda answered, most: True
 
 
 def _start(
@@ -64,9 +66,11 @@ def _press(context: Context, server: servers.Server, scarce: Resource) -> tuple[
     these saw, and how much was in use at most."""
     crowd = Crowd("idle", CLIENTS, server.port, "/small.txt", "--again", "--patience", "1")
     load = Load(Plan(server.port, fresh=8, kept=8, patience=30))
-    end = time.monotonic() + (0.5 if context.quick else 2)
-    most = 0
-    while time.monotonic() < end:
+    begin, most = time.monotonic(), 0
+    least = 0.5 if context.quick else 2
+    while (passed := time.monotonic() - begin) < least or (
+        passed < PATIENCE and not scarce.ran_out(load.progress(), most)
+    ):
         most = max(most, scarce.used(server))
         time.sleep(0.05)
     seen = load.end()
@@ -83,7 +87,7 @@ def _rows(
     before = process_tree.held(server.pid)
     with scarce.squeeze(server):
         seen, most = _press(context, server, scarce)
-        ran_out = scarce.ran_out is None or scarce.ran_out(seen, most)
+        ran_out = scarce.ran_out(seen.answered, most)
     # All connections that the clients left have an end: at the latest when they time out.
     rested = process_tree.wait_until(
         lambda: not server.runs() or _is_at_rest(server, before, kept), 60, 0.2
@@ -137,7 +141,7 @@ def _no_descriptors(context: Context, name: str, documents: Path) -> Iterator[Ro
     held = _most_descriptors(server.pid)
     scarce = Resource(
         held, "descriptors", lambda server: _most_descriptors(server.pid), _without_descriptors,
-        lambda seen, _: seen.answered == 0,
+        lambda answered, _: answered == 0,
     )  # fmt: skip
     yield from _rows(context, server, "no descriptor left", scarce)
 
