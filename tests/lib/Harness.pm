@@ -48,7 +48,7 @@ our @EXPORT = qw(
     each_server each_way_to_accept start_server patient_server program_copy within make run_command run_server
     describe build sanitized no_leak_search all_cases has_browser browse scratch tree slurp spit table_rows json http_date
     request parse_responses until_true now model group_processes anonymous_memory serving_processes helper_workers
-    model_programs cpu_seconds parse_parts command_exists skip_case done_testing ok is isnt like unlike cmp_ok
+    server_processes model_programs cpu_seconds parse_parts command_exists skip_case done_testing ok is isnt like unlike cmp_ok
     is_deeply pass fail diag $PATIENCE
 );
 
@@ -222,6 +222,9 @@ sub anonymous_memory ($server) {
 sub serving_processes ($group) {
     return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:cache_keeper|handover|key_process|key_reader|log_opener|names|oom_guard|template)\z/ } group_processes($group);
 }
+
+# Returns the processes of all servers that run now.
+sub server_processes () { return map { $_->[0] } map { group_processes($_) } keys %running }
 
 # Returns the helper processes of a name that do its work: those whose parent, which replaces them, has the same name.
 sub helper_workers ($group, $name) {
@@ -435,7 +438,8 @@ sub program_copy () {
 sub start_server (%how) {
     my @options = (@{ $model->{options} }, @{ $how{options} // [] });
     push @options, '--workers', $model->{workers} if $model->{workers} && !grep { $_ eq '--workers' } @options;
-    for my $timeout (qw(--request-timeout --idle-timeout --write-timeout)) {
+    my $is_proxy = grep { $_ eq 'proxy' } @options;
+    for my $timeout (qw(--request-timeout --idle-timeout --write-timeout), $is_proxy ? '--origin-timeout' : ()) {
         push @options, $timeout, 600 if !grep { $_ eq $timeout } @options;
     }
     push @options, '--root', "$how{root}" if defined $how{root};

@@ -4,6 +4,7 @@ package ProxyFields;
 
 use v5.36;
 use Exporter qw(import);
+use Harness qw(server_processes);
 
 our @EXPORT = qw(cache_status chunked waiting %few %fresh %stale);
 
@@ -18,7 +19,7 @@ sub cache_status ($response) {
 
 # Returns how many requests wait for another one that fetches: each has a pipe of the cache directory open.
 sub waiting ($cache) {
-    return scalar grep { (readlink // '') =~ m{^\Q$cache\E/news-} } glob '/proc/[0-9]*/fd/*';
+    return scalar grep { (readlink // '') =~ m{^\Q$cache\E/news-} } map { glob "/proc/$_/fd/*" } server_processes();
 }
 
 # Returns a chunked body of these chunks.

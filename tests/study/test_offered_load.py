@@ -59,6 +59,16 @@ def test_an_open_loop_with_a_rate_has_no_percents() -> None:
     assert {key[NAMES.index("offered")] for key in cells.blocks} == {"-"}
 
 
+def test_deadlines_are_of_the_open_loop() -> None:
+    made = study(load=["ab", "open"], offered=50, deadline=[0, 1000])
+    at = (NAMES.index("load"), NAMES.index("deadline"))
+    assert {(key[at[0]], key[at[1]]) for key in cells_of(made, 2).blocks} == {
+        ("ab", "-"), ("open", "0"), ("open", "1000"),
+    }  # fmt: skip
+    assert factor_value("deadline", "1500") == "a deadline of 1.5 s"
+    assert factor_value("deadline", "0") == "no deadline"
+
+
 def test_percents_in_words() -> None:
     assert factor_value("offered", "90") == "90% of its capacity offered"
     assert factor_value("offered", "-") == ""
