@@ -51,7 +51,6 @@ EVERY_RUN = (
         "load-hosts", "HOSTS", "the load comes from these machines, by ssh: [USER@]HOST, and commas"
     ),
     Option("server-host", "HOST", "the name or address by which the load hosts reach this machine"),
-    Option("deadline", "MS", "a request that is not answered by then has failed (open)"),
     Option("rate", "N", "connections a second (httperf, at concurrency 1), or requests (open)"),
     Option("duration", "S", "seconds a run (wrk, open)"),
     Option("timeout", "S", "a run that takes longer than S seconds is invalid (60)"),
@@ -225,7 +224,7 @@ def _take_value(line: Line, name: str, value: str) -> None:
     value = re.sub(r"\s*\n\s*", " ", value.strip())
     if not value or "\t" in value:
         fail(f"--{name} needs a value; see --help", 2)
-    numbers = {"seed", "rate", "duration", "deadline", "timeout", "rounds"}
+    numbers = {"seed", "rate", "duration", "timeout", "rounds"}
     if name in numbers and not (value.isascii() and value.isdigit() and len(value) < 10):
         fail(f"--{name} takes a number, not '{value}'", 2)
     if name in OVERRIDES:

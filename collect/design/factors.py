@@ -121,6 +121,10 @@ def _unit_of_work(context: Context) -> str:
     return units.pop() if len(units) == 1 else ""
 
 
+def _deadline(value: str, _: Context) -> str:
+    return f"a deadline of {int(value) / 1000:g} s" if value != "0" else "no deadline"
+
+
 def _amount(value: str, context: Context) -> str:
     number, unit = thousands(float(value)), _unit_of_work(context)
     return f"{number} {unit} of work" if unit else f"work {number}"
@@ -268,6 +272,11 @@ FACTORS: tuple[Factor, ...] = (
         "clients that read a byte a second of a document of 16 MiB",
         least=0, say=_count("no slow readers", "slow reader", "slow readers"),
         axis=lambda _: "slow readers",
+    ),
+    Factor(
+        "deadline", "deadline", "0", "1000,3000",
+        "a request that is not answered within so many milliseconds has failed (open); 0: none",
+        least=0, quiet=True, say=_deadline, axis=lambda _: "deadline, milliseconds",
     ),
 )  # fmt: skip
 

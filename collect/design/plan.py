@@ -113,8 +113,8 @@ def _applying(study: Study, cell: Cell) -> tuple[str, ...]:
 
     wrk and the open loop run for a time, and httperf at a concurrency above 1 opens that many
     connections at once and no more: none has a number of requests. Only HTTPS has a certificate and
-    sessions, only the service `work` an amount, only the open loop, where the study has no rate, an
-    offered load, and only a link a round trip.
+    sessions, only the service `work` an amount, only the open loop a deadline and, where the study
+    has no rate, an offered load, and only a link a round trip.
     """
     values = dict(cell)
     if not study.link:
@@ -128,6 +128,8 @@ def _applying(study: Study, cell: Cell) -> tuple[str, ...]:
         values["amount"] = "-"
     if cell["load"] != "open" or study.rate:
         values["offered"] = "-"
+    if cell["load"] != "open":
+        values["deadline"] = "-"
     return tuple(values[name] for name in NAMES)
 
 

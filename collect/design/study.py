@@ -107,7 +107,6 @@ class Study:
     rate: int | None = None
     duration: int | None = None
     warm_up: int | None = None
-    deadline: int | None = None
     late: int = 100
     timeout: int | None = None
     idle_timeout: int | None = None
@@ -405,7 +404,6 @@ NUMBERS = (
     "rate",
     "duration",
     "warm-up",
-    "deadline",
     "late",
     "timeout",
     "idle-timeout",

@@ -92,6 +92,7 @@ def calibration_cells() -> list[dict[str, str]]:
         "data_share": "0",
         "round_trip": "-",
         "readers": "0",
+        "deadline": "-",
     }
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
@@ -301,7 +302,7 @@ class Runner:
             duration=self.study.duration or 2,
             warm_up=self.study.seconds_before if cell["load"] == "open" else 0,
             rate=self.study.rate,
-            deadline=self.study.deadline,
+            deadline=int(cell["deadline"]) if cell["deadline"] not in ("0", "-") else None,
             late_after=self.study.late,
             seed=seed_of_block(self.study.seed, int(cell.get("block", "1"))),
             other=self.study.other,

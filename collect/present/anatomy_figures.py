@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from collect.infer.anatomy_table import PURPOSES
-from collect.infer.cells import Part
+from collect.infer.cells import Part, is_peer
 from collect.present import server_looks
 from collect.present.chart import DrawnFigure, Figure, Line, Mark, RowFigure
 from collect.present.facts import CPU, answered_cells
@@ -27,9 +27,10 @@ NAMED = 3
 
 def rows_of(view: View, cell: int | None, kind: str) -> list[Row]:
     """The rows of anatomy.tsv of a cell: its purposes or its calls."""
-    if cell is None:
-        return []
-    values = view.cell_values(cell)
+    return _rows_where(view, kind, view.cell_values(cell)) if cell is not None else []
+
+
+def _rows_where(view: View, kind: str, values: Mapping[str, str]) -> list[Row]:
     return [
         row
         for row in view.anatomy
@@ -200,13 +201,36 @@ def _amount(row: Row) -> str:
 
 def spent(view: View) -> list[Spent]:
     """The parts that make up most of the time of the servers whose contrast answers a study."""
-    found = []
-    for server, cell in answered_cells(view):
-        rows = sorted(rows_of(view, cell, "purpose"), key=lambda row: -float(row["each"]))
-        rows = [row for row in rows if float(row["each"]) > 0]
-        if rows:
-            total = sum(float(row["each"]) for row in rows)
-            words = [f"{_amount(row)} µs go into {row['name']}" for row in rows[:NAMED]]
-            words[1:] = [word.replace(" µs go", "") for word in words[1:]]
-            found.append(Spent(server, human(total), join_text(words)))
-    return found
+    cells = answered_cells(view)
+    return [
+        _spent(server, rows, NAMED)
+        for server, cell in cells
+        if (rows := rows_of(view, cell, "purpose"))
+    ]
+
+
+def spent_by_peers(view: View) -> list[Spent]:
+    """The part that makes up most of the time of each peer, under the load of the first of these
+    servers, from the peer that takes the least."""
+    cells = answered_cells(view)
+    if not cells:
+        return []
+    peers: dict[str, list[Row]] = {}
+    values = {**view.cell_values(cells[0][1])}
+    del values["server"]
+    for row in _rows_where(view, "purpose", values):
+        if is_peer(row["server"]):
+            peers.setdefault(row["server"], []).append(row)
+    in_order = sorted(peers.items(), key=lambda peer: _total(peer[1]))
+    return [_spent(server, rows, 1) for server, rows in in_order]
+
+
+def _total(rows: list[Row]) -> float:
+    return sum(float(row["each"]) for row in rows)
+
+
+def _spent(server: str, rows: list[Row], named: int) -> Spent:
+    most = sorted(rows, key=lambda row: -float(row["each"]))[:named]
+    words = [f"{_amount(row)} µs go into {row['name']}" for row in most if float(row["each"]) > 0]
+    words[1:] = [word.replace(" µs go", "") for word in words[1:]]
+    return Spent(server, human(_total(rows)), join_text(words))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,6 +146,11 @@ def _asked(view: View, measure: str) -> list[bool]:
         return [False]
     offered = view.study.levels["offered"]
     return [bool(view.study.rate) or float(percent) < 100 for percent in offered]
+
+
+def deadlines(levels: Mapping[str, Collection[str]]) -> list[str]:
+    """The deadlines among the levels of a study or of a part, in milliseconds."""
+    return [value for value in levels.get("deadline", ()) if value not in ("0", "-")]
 
 
 def is_asked(view: View, measure: str) -> bool:

@@ -261,7 +261,7 @@ class Cited:
     @property
     def deadline(self) -> str:
         """Within which time an answer counts."""
-        return f"{(self._view.study.deadline or 0) / THOUSAND:g} s"
+        return f"{int(facts.deadlines(self._view.study.levels)[0]) / THOUSAND:g} s"
 
     @property
     def sitting(self) -> str:
