@@ -71,7 +71,8 @@ def test_bounds_stand_beside_each_other(runs: list[Published]) -> None:
     text = repeated_page(weights)
     bound = r"[\d,]+ µs of work \([\d,]+ to [\d,]+; measured at [\d,]+ and [\d,]+\)"
     found = re.findall(rf"^\| \[.*?\| ({bound}) \|", text, flags=re.M)
-    assert len(found) == len(weights) > 1
+    questions = 2  # by requests/s, and by CPU time
+    assert len(found) == questions * len(weights) > questions
     assert "**together**" not in text
 
 
