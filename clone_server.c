@@ -36,7 +36,7 @@ static int *sockets; /* of the seats, where children share open files */
 
 static void serve_as(struct server *self, const struct task *task)
 {
-    trace_forget_thread();
+    trace_begin_clone(self->context.trace);
     if (flags & CLONE_THREAD)
         server_thread(self);
     else

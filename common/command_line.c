@@ -5,6 +5,7 @@
 #include "common/describe.h"
 #include "common/help.h"
 #include "common/net/address.h"
+#include "common/net/listener_open.h"
 #include "common/option_table.h"
 #include "common/services.h"
 

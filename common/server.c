@@ -9,6 +9,7 @@
 #include "common/base/wakeup.h"
 #include "common/command_line.h"
 #include "common/connection.h"
+#include "common/net/listener_open.h"
 #include "common/net/tls.h"
 #include "common/sandbox.h"
 #include "common/signals.h"

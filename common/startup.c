@@ -9,6 +9,7 @@
 #include "common/base/uring.h"
 #include "common/connection_room.h"
 #include "common/net/key_reader.h"
+#include "common/net/listener_open.h"
 #include "common/net/tls.h"
 #include "common/net/transport_datagram.h"
 #include "common/net/transport_plain.h"

@@ -113,13 +113,20 @@ void trace_made_child(struct trace *trace, pid_t child);
 /* Called first in a child of fork(), whose thread-local variables are a copy of its maker's. A
  * handler of pthread_atfork() would do, but writes to a page of the C library, which is copied. */
 void trace_begin_child(struct trace *trace);
-/* Called first in a child that clone() made: its thread-local variables are a copy of another's, or
- * were another's. Threads need not. */
 void trace_forget_thread(void);
 /* Returns true in a thread or process that was made after the trace. */
 bool trace_is_elsewhere(const struct trace *trace);
 
 /* All of these do nothing without a trace. */
+
+/* Called first in a child that clone() made: its thread-local variables are a copy of another's, or
+ * were another's. Threads need not. */
+static inline void trace_begin_clone(const struct trace *trace)
+{
+    if (trace != NULL)
+        trace_forget_thread();
+}
+
 static inline void trace_note(struct trace *trace, enum trace_what what, uint32_t connection,
                               uint64_t value)
 {

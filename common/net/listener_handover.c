@@ -4,6 +4,7 @@
 #include "common/base/fd_message.h"
 #include "common/base/helper_process.h"
 #include "common/net/address.h"
+#include "common/net/listener_open.h"
 #include "common/net/silent_clients.h"
 
 #include <err.h>

@@ -40,7 +40,7 @@ static void work(const void *argument)
 
     prctl(PR_SET_NAME, program_invocation_short_name, 0, 0, 0);
     close(work->maker->socket);
-    trace_forget_thread();
+    trace_begin_clone(server->context.trace);
     server->seat = work->task.seat;
     server->number = work->task.number;
     server->now = work->task.now;
