@@ -230,7 +230,8 @@ if (@ARGV && $ARGV[0] eq '--record') {
 # One page fault of a new process maps the 64 KiB of code around the address that it comes to. OFTEN in the Makefile
 # says which files are linked first.
 my @OF_REQUEST = qw(main server_child sandbox_enter_child connection_open connection_step exchange_start request_read path_resolve
-    conditional_judge open_beneath response_write_head date_write plain_write scoreboard_add);
+    conditional_judge open_beneath response_write_head date_write plain_write scoreboard_add
+    clone_child listener_drop_streams);
 each_server(sub ($model) {
     my %address = map { /\A([0-9a-f]+) \S (\S+)\z/ ? ($2 => hex $1) : () } split /\n/, run_command('nm', $model->{path})->{out};
     is join(' ', grep { ($address{$_} // 2**40) >= 2**16 } @OF_REQUEST), '', 'the code that each request runs lies within 64 KiB';
