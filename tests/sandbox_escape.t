@@ -50,7 +50,7 @@ my $user    = $> == 0 ? getpwnam 'nobody' : $>;
 my $outside = tree('file' => "secret\n", 'folder/' => '');
 chown $user, -1, "$outside", "$outside/file", "$outside/folder" if $> == 0;
 chmod 0755, "$outside";
-my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 16) or die "listen: $@\n";
+my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 4096) or die "listen: $@\n";
 my $port     = $listener->sockport;
 my $datagram = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Proto => 'udp') or die "bind: $@\n";
 my $key      = "$outside/file";
