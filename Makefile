@@ -68,7 +68,8 @@ LDFLAGS += -pthread
 # has 12 or 13; after a boot a request took 0.88 times the CPU time.
 OFTEN   := $(patsubst %,common/%.c,server sandbox connection exchange seats scoreboard net/transport net/transport_plain \
              net/address_limit http/request http/fields http/path http/response http/conditional http/date http/mime_type \
-             files/files base/text base/open_beneath base/clock base/clone_child net/listener acceptor services signals workers/process_crew)
+             files/files base/text base/open_beneath base/clock base/clone_child net/listener acceptor services signals \
+             workers/process_crew)
 
 SERVERS = $(addprefix $(OUTPUT),$(MODELS))
 OBJECTS = $(foreach file,$(OFTEN) $(filter-out $(OFTEN),$(COMMON)) $(if $(ESCAPE),tests/sandbox_escape.c),\

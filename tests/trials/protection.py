@@ -67,7 +67,7 @@ def run(context: Context) -> Iterator[Row]:
     names = [name for name in MODELS if name in context.models]
     if not context.quick:
         _build_soft(names)
-    requests, starts, pairs = (400, 2, 2) if context.quick else (REQUESTS, 8, 12)
+    requests, starts, pairs = (400, 2, 2) if context.quick else (REQUESTS, 6, 8)
     with opened(requests, 10, starts, pairs) as bench:
         for name in names:
             plain = replace(bench.setting, label=name)

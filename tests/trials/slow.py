@@ -58,7 +58,7 @@ def _try(
     server.end()
     case = context.case(name, f"{count:,} clients: {kind}", made)
     yield from case.premise(
-        "the clients neither filled the server nor were there in numbers",
+        "too few clients were connected",
         crowd.connected > (min(count // 4, _full(name)) if ours else count // 4),
     )
     yield case.fact("connected", crowd.connected)
