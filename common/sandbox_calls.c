@@ -310,7 +310,7 @@ static const struct syscall_rule signer[] = {
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),
     IF(sendto, 4, LONG, 0),
     ANY(recvmsg),
-    ANY(recvfrom), /* the process that only reads files */
+    ANY(recvfrom), /* at a channel, or in the process that only reads files */
     ANY(poll),
     ANY(read),
     ANY(close),

@@ -65,6 +65,7 @@ static bool open_tls(struct server *server)
     const struct key_files files = {
         .paths = {options->certificate, options->key},
         .confinement = {confine_key_process, options},
+        .workers = server->model->served_by == BY_WORKER_PROCESS ? options->workers : 0,
     };
 
     server->context.transport = options->tls   ? &transport_tls

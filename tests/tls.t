@@ -50,6 +50,11 @@ sub helpers ($server, $name) { return map { $_->[0] } grep { $_->[1] ne 'Z' && $
 # The processes that hold the key for the server.
 sub key_holders ($server) { return helpers($server, 'key_process') }
 
+# Those of them that stay with a worker: these have a second socket.
+sub signers_that_stay ($server) {
+    return grep { my $process = $_; 1 < grep { (readlink $_ // '') =~ /\Asocket:/ } glob "/proc/$process/fd/*" } key_holders($server);
+}
+
 # Returns the private key in a file as it would be in memory: as text, or as a number in either order of its bytes.
 sub key_patterns ($file) {
     my ($number) = run_command(qw(openssl pkey -noout -text -in), $file)->{out} =~ /^(?:priv|privateExponent):\s*((?:\s*[0-9a-f]{2}:?)+)/m;
@@ -378,6 +383,26 @@ each_server(sub ($model) {
             is curl($server, $name, $server->url . 'small.txt')->{out}, $small, "$case: a document after that";
             $server->stop(warnings => qr/was read again/);
         }
+    }
+
+    # A worker process has a signer of its own. If that dies, it gets another one.
+    if ($> == 0 && (describe()->{makes} // '') eq 'processes' && describe()->{workers_per_processor}) {
+        $server = start_server(root => $root, options => [tls_options('first'), '--workers', 1]);
+        for my $death ('', ', after the death of the first') {
+            is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, "a document$death" for 1, 2;
+            my @stay = signers_that_stay($server);
+            is scalar @stay, 1, "a signer stays with the worker$death";
+            kill KILL => @stay;
+            ok until_true(sub { !signers_that_stay($server) }), "it has ended$death";
+        }
+        my ($worker) = grep { $_ != $server->pid } map { $_->[0] } serving_processes($server->pid);
+        is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a document before the death of the worker' for 1, 2;
+        is scalar(() = signers_that_stay($server)), 1, 'a signer stays with the worker that will die';
+        kill KILL => $worker;
+        ok until_true(sub { !signers_that_stay($server) }), 'the signer of a worker that dies is free';
+        is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a document by the next worker' for 1, 2;
+        is scalar(() = signers_that_stay($server)), 1, 'a signer stays with the next worker';
+        $server->stop(warnings => qr/another one replaces it/);
     }
 
     # Without any of the processes that hold the key no session begins, and the server goes on.

@@ -62,7 +62,7 @@ static void pause_briefly(void)
 }
 
 /* If there is no memory for a process now, there may be some later. */
-static void make_worker(void (*work)(const void *argument), const void *argument)
+static void make_worker(const struct helper_process_crew *crew)
 {
     pid_t child;
 
@@ -70,7 +70,7 @@ static void make_worker(void (*work)(const void *argument), const void *argument
         pause_briefly();
     if (child > 0)
         return;
-    work(argument);
+    crew->work(crew->argument);
     _exit(0);
 }
 
@@ -81,19 +81,21 @@ static bool is_over(int socket)
     return poll(&peer, 1, 0) == 1 && (peer.revents & POLLHUP);
 }
 
-void helper_process_supervise(int socket, int count, void (*work)(const void *argument),
-                              const void *argument)
+void helper_process_supervise(int socket, const struct helper_process_crew *crew)
 {
-    int living = count, status;
+    int living = crew->count, status;
+    pid_t process;
 
-    for (int i = 0; i < count; i++)
-        make_worker(work, argument);
-    while (living > 0 && wait(&status) > 0) {
+    for (int i = 0; i < crew->count; i++)
+        make_worker(crew);
+    while (living > 0 && (process = wait(&status)) > 0) {
         if (WIFEXITED(status) || is_over(socket)) {
             living--;
             continue;
         }
+        if (crew->died != NULL)
+            crew->died(crew->argument, process);
         pause_briefly();
-        make_worker(work, argument);
+        make_worker(crew);
     }
 }

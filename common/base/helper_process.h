@@ -3,6 +3,7 @@
 #define COMMON_BASE_HELPER_PROCESS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* HELPER_PROCESS_EXECUTES: programs that it starts get the rights that their files give them. */
 enum helper_process_programs { HELPER_PROCESS_ONLY, HELPER_PROCESS_EXECUTES };
@@ -26,10 +27,17 @@ bool helper_process_start(const char *name, int socket,
                           void (*work)(int socket, const void *argument), const void *argument,
                           enum helper_process_programs programs);
 
-/* Called by the work of a helper process: makes so many processes that share the work, and another
- * one in place of each that dies, while there is somebody at the other end of the socket. Returns
- * when all of them have ended. */
-void helper_process_supervise(int socket, int count, void (*work)(const void *argument),
-                              const void *argument);
+/* Processes that share the work of a helper process. */
+struct helper_process_crew {
+    int count;
+    void (*work)(const void *argument);
+    void (*died)(const void *argument, pid_t process); /* before another one starts; may be NULL */
+    const void *argument;
+};
+
+/* Called by the work of a helper process: makes these processes, and another one in place of each
+ * that dies, while there is somebody at the other end of the socket. Returns when all of them have
+ * ended. */
+void helper_process_supervise(int socket, const struct helper_process_crew *crew);
 
 #endif

@@ -27,6 +27,9 @@
 /* The last keys that were read: sessions that began before a reload need the one before. */
 #define VAULT_KEYS 4
 
+/* The most workers that have a signer each. Others share the remaining signers. */
+#define CHANNELS_LIMIT 64
+
 struct vault_key {
     uint64_t loaded; /* the number of the load; 0: empty */
     struct key_name name;
@@ -38,6 +41,7 @@ struct vault {
     struct lock lock;
     uint64_t loads;
     struct vault_key keys[VAULT_KEYS];
+    _Atomic pid_t staying[CHANNELS_LIMIT]; /* signers, each of whom stays at a channel; or 0 */
 };
 
 /* The keys that a signer has parsed, by their place in the vault. */
@@ -288,7 +292,7 @@ static void answer_signature(struct signer *signer, const struct signer_request 
     unsigned length = 0;
 
     ERR_clear_error();
-    if (key != NULL && request->length <= SIGNER_DATA_LIMIT)
+    if (key != NULL)
         length = sign(key, request, signature);
     respond(client, signature, length);
 }
@@ -300,12 +304,58 @@ static bool is_over(int socket)
     return poll(&peer, 1, 0) == 1 && (peer.revents & (POLLHUP | POLLRDHUP));
 }
 
+static bool is_whole(const struct signer_request *request, size_t size)
+{
+    return size >= signer_request_size(0) && request->length <= sizeof request->data &&
+           size == signer_request_size(request->length);
+}
+
+/* ---- channels ---- */
+
+static int channels(const struct key_files *files)
+{
+    return files->workers < CHANNELS_LIMIT ? files->workers : CHANNELS_LIMIT;
+}
+
+/* So there are signers who do not stay: one for each processor, whatever workers ask for. */
+static bool replace_staying(struct vault *vault, int count, pid_t from, pid_t to)
+{
+    for (int i = 0; i < count; i++) {
+        pid_t now = from;
+        if (atomic_compare_exchange_strong(&vault->staying[i], &now, to))
+            return true;
+    }
+    return false;
+}
+
+static void stay(struct signer *signer, int channel)
+{
+    struct signer_request request;
+    ssize_t size;
+    int count = channels(signer->files);
+
+    if (!replace_staying(signer->vault, count, 0, signer->self))
+        return;
+    while ((size = recv(channel, &request, sizeof request, 0)) > 0)
+        if (is_whole(&request, (size_t)size))
+            answer_signature(signer, &request, channel);
+    replace_staying(signer->vault, count, signer->self, 0);
+}
+
+/* ---- a signer ---- */
+
 static void answer(struct signer *signer, const struct signer_request *request, int client)
 {
-    if (request->operation == SIGNER_LOAD)
+    switch (request->operation) {
+    case SIGNER_LOAD:
         load(signer, request, client);
-    else
+        break;
+    case SIGNER_STAY:
+        stay(signer, client);
+        break;
+    default:
         answer_signature(signer, request, client);
+    }
 }
 
 /* Ends when nobody is left who could ask. A message that is no request is ignored. */
@@ -319,7 +369,7 @@ static void serve(struct signer *signer)
         size = 0;
         message.count = 0;
         fd_message_receive(signer->socket, &request, sizeof request, &size, &message);
-        if (size == sizeof request && message.count > 0)
+        if (is_whole(&request, size) && message.count > 0)
             answer(signer, &request, message.descriptors[0]);
         fd_message_close_at_once(&message);
     } while (size > 0 || !is_over(signer->socket));
@@ -349,6 +399,13 @@ static void sign_for_workers(const void *argument)
         EVP_PKEY_free(own.keys[i]);
 }
 
+static void forget_signer(const void *argument, pid_t process)
+{
+    const struct signer *signer = argument;
+
+    replace_staying(signer->vault, channels(signer->files), process, 0);
+}
+
 /* No other process of the same user may read the memory of the supervisor and its signers. */
 void key_process_supervise(int socket, const void *files)
 {
@@ -358,5 +415,11 @@ void key_process_supervise(int socket, const void *files)
     if (signer.vault == NULL)
         return;
     helper_process_confine(&signer.files->confinement, HELPER_PROCESS_SUPERVISOR);
-    helper_process_supervise(socket, (int)sysconf(_SC_NPROCESSORS_ONLN), sign_for_workers, &signer);
+    helper_process_supervise(socket,
+                             &(struct helper_process_crew){
+                                 .count = (int)sysconf(_SC_NPROCESSORS_ONLN) + channels(files),
+                                 .work = sign_for_workers,
+                                 .died = forget_signer,
+                                 .argument = &signer,
+                             });
 }

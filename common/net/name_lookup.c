@@ -255,7 +255,8 @@ static void work(int socket, const void *argument)
     const struct look_up_task task = {argument, socket};
 
     helper_process_confine(&task.lookup->settings.confinement, HELPER_PROCESS_SUPERVISOR);
-    helper_process_supervise(socket, 1, look_up_often, &task);
+    helper_process_supervise(socket, &(struct helper_process_crew){
+                                         .count = 1, .work = look_up_often, .argument = &task});
 }
 
 /* ---- opening ---- */

@@ -24,7 +24,7 @@
 
 /* The data of a key of OpenSSL whose private half is in the process. */
 struct remote {
-    int socket;
+    struct remote_key *process;
     struct key_name name;
     size_t limit; /* of the length of a signature */
 };
@@ -48,7 +48,7 @@ static size_t ask(int socket, const struct signer_request *request, void *respon
 {
     for (int i = 0; i < TRIES; i++) {
         ssize_t length;
-        *rest = question_send(socket, request, sizeof *request);
+        *rest = question_send(socket, request, signer_request_size(request->length));
         if (*rest < 0)
             return 0;
         length = receive(*rest, response, size);
@@ -61,11 +61,52 @@ static size_t ask(int socket, const struct signer_request *request, void *respon
     return 0;
 }
 
+/* ---- the channel ---- */
+
+static void close_channel(struct remote_key *process)
+{
+    close(process->channel);
+    process->channel = -1;
+}
+
+static bool has_channel(struct remote_key *process)
+{
+    const struct signer_request request = {.operation = SIGNER_STAY};
+
+    if (process->channel < 0 && process->wants_channel) {
+        process->wants_channel = false; /* until this one has served */
+        process->channel = question_send(process->socket, &request, signer_request_size(0));
+    }
+    return process->channel >= 0;
+}
+
+/* Returns the length of the response; 0 if there is no signer at the channel: then others can be
+ * asked; less than 0 if there is no response in time. A worker whose first request failed asks for
+ * no other channel. */
+static ssize_t ask_by_channel(struct remote_key *process, const struct signer_request *request,
+                              void *response, size_t size)
+{
+    size_t whole = signer_request_size(request->length);
+    ssize_t length = 0;
+
+    if (!has_channel(process))
+        return 0;
+    if (send(process->channel, request, whole, MSG_NOSIGNAL) == (ssize_t)whole)
+        length = receive(process->channel, response, size);
+    if (length > 0)
+        process->wants_channel = true;
+    else
+        close_channel(process);
+    return length;
+}
+
+/* ---- signatures ---- */
+
 /* Returns the length of the signature; 0 on failure. */
 static unsigned sign(const struct remote *remote, struct signer_request *request,
                      const unsigned char *data, size_t size, unsigned char *signature)
 {
-    size_t length;
+    ssize_t length;
     int rest;
 
     if (size > sizeof request->data)
@@ -73,7 +114,10 @@ static unsigned sign(const struct remote *remote, struct signer_request *request
     request->name = remote->name;
     request->length = (unsigned)size;
     memcpy(request->data, data, size);
-    length = ask(remote->socket, request, signature, remote->limit, &rest);
+    length = ask_by_channel(remote->process, request, signature, remote->limit);
+    if (length != 0)
+        return length > 0 ? (unsigned)length : 0;
+    length = (ssize_t)ask(remote->process->socket, request, signature, remote->limit, &rest);
     if (length > 0)
         close(rest);
     return (unsigned)length;
@@ -199,17 +243,16 @@ static int sign_message(EVP_MD_CTX *context, unsigned char *signature, size_t *l
                         const unsigned char *message, size_t size)
 {
     EVP_PKEY *key = EVP_PKEY_CTX_get0_pkey(EVP_MD_CTX_get_pkey_ctx(context));
-    const struct remote_key *process = EVP_PKEY_get_ex_data(key, 0);
     struct signer_request request = {.operation = SIGNER_MESSAGE};
-    struct remote remote = {.limit = (size_t)EVP_PKEY_get_size(key)};
+    struct remote remote = {.process = EVP_PKEY_get_ex_data(key, 0),
+                            .limit = (size_t)EVP_PKEY_get_size(key)};
 
     if (signature == NULL) {
         *length = remote.limit;
         return 1;
     }
-    if (process == NULL || *length < remote.limit || !key_process_name(key, &remote.name))
+    if (remote.process == NULL || *length < remote.limit || !key_process_name(key, &remote.name))
         return 0;
-    remote.socket = process->socket;
     *length = sign(&remote, &request, message, size, signature);
     return *length > 0;
 }
@@ -253,11 +296,11 @@ static void free_message_method(EVP_PKEY_METHOD *method)
     EVP_PKEY_meth_free(method);
 }
 
-static EVP_PKEY *make_message_key(const struct remote_key *process, EVP_PKEY *public)
+static EVP_PKEY *make_message_key(struct remote_key *process, EVP_PKEY *public)
 {
     EVP_PKEY *key = EVP_PKEY_dup(public);
 
-    if (key != NULL && EVP_PKEY_set_ex_data(key, 0, (void *)(uintptr_t)process) == 1)
+    if (key != NULL && EVP_PKEY_set_ex_data(key, 0, process) == 1)
         return key;
     EVP_PKEY_free(key);
     return NULL;
@@ -265,14 +308,14 @@ static EVP_PKEY *make_message_key(const struct remote_key *process, EVP_PKEY *pu
 
 /* ---- */
 
-static EVP_PKEY *make_method_key(const struct remote_key *process, EVP_PKEY *public, int type)
+static EVP_PKEY *make_method_key(struct remote_key *process, EVP_PKEY *public, int type)
 {
     EVP_PKEY *key = EVP_PKEY_new();
     struct remote *remote = calloc(1, sizeof *remote);
     bool good = key != NULL && remote != NULL && key_process_name(public, &remote->name);
 
     if (good) {
-        remote->socket = process->socket;
+        remote->process = process;
         remote->limit = (size_t)EVP_PKEY_get_size(public);
         good = type == EVP_PKEY_RSA ? wrap_rsa(key, public, process->rsa, remote)
                                     : wrap_ec(key, public, process->ec, remote);
@@ -284,7 +327,7 @@ static EVP_PKEY *make_method_key(const struct remote_key *process, EVP_PKEY *pub
     return NULL;
 }
 
-struct evp_pkey_st *remote_key_make(const struct remote_key *process, struct x509_st *certificate)
+struct evp_pkey_st *remote_key_make(struct remote_key *process, struct x509_st *certificate)
 {
     EVP_PKEY *public = X509_get0_pubkey(certificate);
     int type = public != NULL ? EVP_PKEY_get_base_id(public) : EVP_PKEY_NONE;
@@ -298,7 +341,8 @@ bool remote_key_open(struct remote_key *process, const struct key_files *files)
 {
     int asking, answering;
 
-    *process = (struct remote_key){.socket = -1, .rsa = make_rsa_method(), .ec = make_ec_method()};
+    *process = (struct remote_key){
+        .socket = -1, .channel = -1, .rsa = make_rsa_method(), .ec = make_ec_method()};
     if (process->rsa == NULL || process->ec == NULL || !question_open(&asking, &answering))
         return false;
     if (!helper_process_start("key_process", answering, key_process_supervise, files,
@@ -310,6 +354,11 @@ bool remote_key_open(struct remote_key *process, const struct key_files *files)
     close(answering);
     process->socket = asking;
     return make_message_methods(process); /* after the signers, which sign by the usual ones */
+}
+
+void remote_key_stay(struct remote_key *process)
+{
+    process->wants_channel = true;
 }
 
 bool remote_key_load(const struct remote_key *process, const struct key_name *used,
@@ -335,6 +384,8 @@ void remote_key_close(struct remote_key *process)
     if (process->socket >= 0)
         close(process->socket);
     process->socket = -1;
+    if (process->channel >= 0)
+        close_channel(process);
     for (int i = 0; i < REMOTE_KEY_MESSAGE_TYPES; i++)
         free_message_method(process->messages[i]);
     RSA_meth_free(process->rsa);

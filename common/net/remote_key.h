@@ -14,16 +14,22 @@ struct evp_pkey_method_st;
 #define REMOTE_KEY_MESSAGE_TYPES 2
 
 struct remote_key {
-    int socket; /* -1: there is none */
+    int socket;         /* -1: there is none */
+    int channel;        /* to a signer of this process; -1: there is none */
+    bool wants_channel; /* it may ask for one */
     struct rsa_meth_st *rsa;
     struct ec_key_method_st *ec;
     struct evp_pkey_method_st *messages[REMOTE_KEY_MESSAGE_TYPES];
 };
 
-/* Starts the process, and below it a signer for each processor; a signer that dies is replaced.
- * They end when all processes that inherit the socket have ended. False, with errno set, on
- * failure. */
+/* Starts the process, and below it a signer for each processor, and for each worker that says it
+ * stays; a signer that dies is replaced. They end when all processes that inherit the socket have
+ * ended. False, with errno set, on failure. */
 bool remote_key_open(struct remote_key *process, const struct key_files *files);
+
+/* To be called by a worker that has one thread and asks often: it has a signer of its own, if there
+ * is one, and saves the making of sockets for each signature. */
+void remote_key_stay(struct remote_key *process);
 
 /* Has both files read again. The process keeps the key `used` as well, which may be NULL. False if
  * it does not answer. */
@@ -32,7 +38,7 @@ bool remote_key_load(const struct remote_key *process, const struct key_name *us
 
 /* Returns a key for the certificate that signs through the process, which must remain where it is.
  * NULL if the key is neither RSA nor EC nor Ed25519 nor Ed448, or if memory is short. */
-struct evp_pkey_st *remote_key_make(const struct remote_key *process, struct x509_st *certificate);
+struct evp_pkey_st *remote_key_make(struct remote_key *process, struct x509_st *certificate);
 
 void remote_key_close(struct remote_key *process);
 

@@ -478,12 +478,18 @@ struct tls *tls_open(const struct key_files *files, bool key_process)
     }
     *tls = (struct tls){.files = *files,
                         .key_reader = {.socket = -1},
-                        .key_process = {.socket = -1},
+                        .key_process = {.socket = -1, .channel = -1},
                         .mutex = PTHREAD_MUTEX_INITIALIZER};
     if (open_all(tls, key_process) && read_first(tls))
         return tls;
     tls_close(tls);
     return NULL;
+}
+
+void tls_begin_worker(struct tls *tls)
+{
+    if (tls->key_process.socket >= 0)
+        remote_key_stay(&tls->key_process);
 }
 
 void tls_close(struct tls *tls)

@@ -136,7 +136,8 @@ static void supervise(int socket, const void *argument)
     if (!take_directory(&work))
         return;
     helper_process_confine(&work.cache.keeper->confinement, HELPER_PROCESS_SUPERVISOR);
-    helper_process_supervise(work.socket, 1, keep, &work);
+    helper_process_supervise(
+        work.socket, &(struct helper_process_crew){.count = 1, .work = keep, .argument = &work});
 }
 
 /* ---- the server ---- */

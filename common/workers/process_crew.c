@@ -3,6 +3,7 @@
 
 #include "common/acceptor.h"
 #include "common/base/oom_guard.h"
+#include "common/net/tls.h"
 #include "common/workers/listen_permits.h"
 
 #include <err.h>
@@ -45,6 +46,8 @@ static void live(struct server *server, int number)
     struct worker worker;
 
     server_child(server);
+    if (server->context.tls != NULL)
+        tls_begin_worker(server->context.tls);
     worker = worker_begin(server, number);
     if (getppid() == server->process)
         server->process_crew->work(&worker);
