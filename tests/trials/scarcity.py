@@ -135,9 +135,7 @@ def _descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 def _no_descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
     """A server takes no more connections than it has descriptors for: so they are taken away."""
-    # Only a process of the same user may change the limits of another one.
-    same = ["--user", "root"] if os.geteuid() == 0 else []
-    server = _start(context, name, documents, *same)
+    server = _start(context, name, documents, *_as_root())
     held = _most_descriptors(server.pid)
     scarce = Resource(
         held, "descriptors", lambda server: _most_descriptors(server.pid), _without_descriptors,
@@ -146,23 +144,35 @@ def _no_descriptors(context: Context, name: str, documents: Path) -> Iterator[Ro
     yield from _rows(context, server, "no descriptor left", scarce)
 
 
+def _as_root() -> list[str]:
+    """Only a process of the same user may change the limits of another one."""
+    return ["--user", "root"] if os.geteuid() == 0 else []
+
+
 @contextmanager
 def _without_descriptors(server: servers.Server) -> Iterator[None]:
     """Lets no process of the server have one more descriptor."""
+    with _limited(server, resource.RLIMIT_NOFILE, _lowest_free):
+        yield
+
+
+@contextmanager
+def _limited(server: servers.Server, what: int, held: Callable[[int], int]) -> Iterator[None]:
+    """Lets no process of the server have more than it holds. New ones inherit the limit."""
     for pid in process_tree.tree(server.pid):
-        _limit_descriptors(pid, _lowest_free(pid))
+        _limit(pid, what, held(pid))
     try:
         yield
     finally:
         for pid in process_tree.tree(server.pid):
-            _limit_descriptors(pid, None)
+            _limit(pid, what, None)
 
 
-def _limit_descriptors(pid: int, number: int | None) -> None:
+def _limit(pid: int, what: int, number: int | None) -> None:
     """Sets the soft limit of a process, which may have ended; None: to its hard limit."""
     with suppress(ProcessLookupError):
-        hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard if number is None else number, hard))
+        hard = resource.prlimit(pid, what)[1]
+        resource.prlimit(pid, what, (hard if number is None else number, hard))
 
 
 def _lowest_free(pid: int) -> int:
@@ -213,6 +223,31 @@ def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
     if name not in servers.RECIPES and makes_processes(name) and _makes_for_each(name):
         case = f"{case}, more connections than fit"
         yield from _in_group(context, name, documents, case, "--max-connections", "2000")
+    if name not in servers.RECIPES:
+        yield from _no_memory(context, name, documents)
+
+
+def _no_memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
+    """No process gets another page of addresses: what asks for memory is refused."""
+    server = _start(context, name, documents, *_as_root())
+    servers.answers(server)
+    held = _most_addresses(server)
+    scarce = Resource(
+        held, "KiB of addresses", _most_addresses, _without_memory, lambda _, most: most >= held
+    )  # fmt: skip
+    yield from _rows(context, server, "no memory left", scarce)
+
+
+@contextmanager
+def _without_memory(server: servers.Server) -> Iterator[None]:
+    with _limited(server, resource.RLIMIT_AS, process_tree.addresses_of):
+        yield
+
+
+def _most_addresses(server: servers.Server) -> int:
+    """Returns how many KiB of addresses the process uses that uses most."""
+    used = (process_tree.addresses_of(pid) >> 10 for pid in process_tree.tree(server.pid))
+    return max(used, default=0)
 
 
 def _in_group(
@@ -312,7 +347,7 @@ TRIAL = Trial(
     f"as they can: descriptors ({DESCRIPTORS} a process; then no more than each process holds), "
     f"processes and threads of the user (`RLIMIT_NPROC` {PROCESSES}), memory (a control group of "
     f"{MEMORY >> 20} MiB; a model with a process for each connection also with a `--max-connections` that does "
-    f"not fit there), disk (a file system of {DISK_KIB} KiB, which is filled, for the log, and for the cache of "
+    f"not fit there; then no more addresses than each process uses), disk (a file system of {DISK_KIB} KiB, which is filled, for the log, and for the cache of "
     "the proxy). *Most in use* says how much of it a server took at most: one that takes no more "
     "connections than it has descriptors or memory for leaves some. Of the others, a row fails if "
     "nothing ran out: if a client was answered without a descriptor, if there were fewer processes, or "
