@@ -226,8 +226,12 @@ install: all crash
 	install -m 644 man/*.1 $(DESTDIR)$(mandir)/man1
 	/usr/bin/python3 -m collect completion >$(DESTDIR)$(compdir)/dcollect
 	for program in $(MODELS); do ln -sf dcollect $(DESTDIR)$(compdir)/$$program || exit 1; done
-	install -m 644 README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
-	install -m 644 docs/*.md $(DESTDIR)$(docdir)/docs
+	install -m 644 LICENSE $(DESTDIR)$(docdir)
+	@# What is not installed is named there, and not linked.
+	for page in README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do \
+	    sed -Ez 's,!?\[([^][]*)\]\((\.\./)?(report|collect|Dockerfile)[^)]*\),\1,g' $$page >build/installed.md && \
+	    install -m 644 build/installed.md $(DESTDIR)$(docdir)/$$page || exit 1; \
+	done
 
 uninstall:
 	rm -rf $(INSTALLED) $(DESTDIR)$(docdir)

@@ -44,6 +44,15 @@ is join(' ', grep { !-s "$root/usr/share/man/man1/$_.1" } map { s{.*/|\.1$}{}gr 
 is join(' ', grep { !-s "$root/usr/share/bash-completion/completions/$_" } @servers, 'dcollect'), '', 'bash completes every program';
 ok -s "$root/usr/share/doc/fork-vs-thread/$_", "$_ is installed" for qw(README.md LICENSE docs/servers.md);
 
+# Each link of the installed pages leads to a page that is installed.
+my $pages = "$root/usr/share/doc/fork-vs-thread";
+my @dead;
+for my $page (map { s{\Q$pages\E/}{}r } glob "$pages/*.md $pages/docs/*.md") {
+    my $folder = $page =~ m{(.*/)} ? $1 : '';
+    push @dead, map { "$page: $_" } grep { !/^(?:https?|mailto):/ && !-e "$pages/$folder$_" } slurp("$pages/$page") =~ /\]\(<?([^)#\s>]+)[^)]*\)/g;
+}
+is join(', ', @dead), '', 'each link of the installed pages leads to an installed one';
+
 my $before = inventory($root);
 is join(' ', grep { /\.[cho]$|__pycache__$/ } sort keys %$before), '', 'no source file and no object file is installed';
 

@@ -59,7 +59,7 @@ def _options(words: list[str], text: str) -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME,...", help=f"these trials: {', '.join(names)}")
     parser.add_argument("--servers", metavar="NAME,...", help="these servers of ours")
     parser.add_argument("--peers", metavar="NAME,...", help="these peers, or none")
-    parser.add_argument("--soak", metavar="S", type=float, help="seconds of the soak in all (240)")
+    parser.add_argument("--soak", metavar="S", type=float, help="seconds of the soak in all (150)")
     parser.add_argument("--output", metavar="FOLDER", help="where the results go (results)")
     parser.add_argument(
         "--page", action="store_true", help="only make the page again, of the table"
@@ -183,7 +183,7 @@ def _all(options: argparse.Namespace, work: Path) -> int:
     loses one trial at most."""
     context = Context(
         options.quick, options.servers, options.peers, work,
-        options.soak or (5 if options.quick else 240), _say,
+        options.soak or (5 if options.quick else 150), _say,
     )  # fmt: skip
     folder = options.folder
     folder.mkdir(parents=True, exist_ok=True)
