@@ -302,12 +302,13 @@ static const struct syscall_rule memory[] = {
     ANY(futex),
 };
 
-/* The processes that hold the key sign what comes through their socket, respond at the socket that
- * comes with it, and read files again. */
+/* The processes that hold the key sign what comes through their socket or a channel, respond at the
+ * socket that comes with it or at the channel, and read files again. */
 static const struct syscall_rule signer[] = {
     IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
     IF_BOTH(fcntl, 1, INT, F_SETFL, 2, O_ASYNC, 0),
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),
+    IF_BOTH(getsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_PEERCRED),
     IF(sendto, 4, LONG, 0),
     ANY(recvmsg),
     ANY(recvfrom), /* at a channel, or in the process that only reads files */

@@ -388,21 +388,42 @@ each_server(sub ($model) {
     # A worker process has a signer of its own. If that dies, it gets another one.
     if ($> == 0 && (describe()->{makes} // '') eq 'processes' && describe()->{workers_per_processor}) {
         $server = start_server(root => $root, options => [tls_options('first'), '--workers', 1]);
+        my $holders = 2 + run_command(qw(getconf _NPROCESSORS_ONLN))->{out};    # the supervisor, and those of the worker and the processors
+        my $nobody_stays = sub { !signers_that_stay($server) && key_holders($server) == $holders };
         for my $death ('', ', after the death of the first') {
             is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, "a document$death" for 1, 2;
             my @stay = signers_that_stay($server);
             is scalar @stay, 1, "a signer stays with the worker$death";
             kill KILL => @stay;
-            ok until_true(sub { !signers_that_stay($server) }), "it has ended$death";
+            ok until_true($nobody_stays), "another one replaces it$death";
         }
         my ($worker) = grep { $_ != $server->pid } map { $_->[0] } serving_processes($server->pid);
         is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a document before the death of the worker' for 1, 2;
         is scalar(() = signers_that_stay($server)), 1, 'a signer stays with the worker that will die';
         kill KILL => $worker;
-        ok until_true(sub { !signers_that_stay($server) }), 'the signer of a worker that dies is free';
+        ok until_true($nobody_stays), 'the signer of a worker that dies is free';
         is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a document by the next worker' for 1, 2;
-        is scalar(() = signers_that_stay($server)), 1, 'a signer stays with the next worker';
+        my @stay = signers_that_stay($server);
+        is scalar @stay, 1, 'a signer stays with the next worker';
+
+        # One that does not respond has a place still: the worker goes on with those that all share.
+        kill STOP => @stay;
+        is curl($server, 'first', $server->url . 'small.txt')->{status}, 35, 'a handshake whose signer does not respond fails';
+        is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'the next one finds another signer' for 1, 2;
+        kill CONT => @stay;
+        ok until_true($nobody_stays), 'one that has lost its worker is free';
         $server->stop(warnings => qr/another one replaces it/);
+
+        # A new key of another type. The stop below ends a signer that stays.
+        make_certificate('changing');
+        $server = start_server(root => $root, options => [tls_options('changing'), '--workers', 1]);
+        is curl($server, 'changing', $server->url . 'small.txt')->{out}, $small, 'a document with the first key' for 1, 2;
+        make_certificate('changing', qw(-newkey rsa:2048));
+        $server->signal('HUP');
+        ok until_true(sub { $server->errors =~ /was read again/ }), 'a key of another type is read';
+        is curl($server, 'changing', $server->url . 'small.txt')->{out}, $small, 'a document with that key' for 1, 2;
+        is scalar(() = signers_that_stay($server)), 1, 'a signer stays';
+        $server->stop(warnings => qr/was read again/);
     }
 
     # Without any of the processes that hold the key no session begins, and the server goes on.

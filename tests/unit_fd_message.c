@@ -4,6 +4,8 @@
 #include "tests/unit.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -91,10 +93,56 @@ static void test_no_end(void **state)
     close(pair.receiver);
 }
 
+/* Sends a byte with so many copies of a descriptor, as a sender that is not trusted may. */
+static void send_many(int socket, int descriptor, int count)
+{
+    size_t length = (size_t)count * sizeof descriptor;
+    struct msghdr header = {.msg_iov = &(struct iovec){.iov_base = "", .iov_len = 1},
+                            .msg_iovlen = 1,
+                            .msg_control = calloc(1, CMSG_SPACE(length)),
+                            .msg_controllen = CMSG_SPACE(length)};
+    struct cmsghdr *part = header.msg_control;
+
+    *part = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(length)};
+    for (int i = 0; i < count; i++)
+        memcpy(CMSG_DATA(part) + (size_t)i * sizeof descriptor, &descriptor, sizeof descriptor);
+    assert_int_equal(sendmsg(socket, &header, MSG_NOSIGNAL), 1);
+    free(header.msg_control);
+}
+
+static void test_too_many(void **state)
+{
+    const bool told[] = {false, true};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct pair pair = open_pair(told[i]);
+        int before = free_descriptor();
+        struct {
+            struct fd_message message;
+            int after[64];
+        } received;
+        char byte;
+        size_t size;
+        memset(&received, 0x55, sizeof received);
+        send_many(pair.sender, pair.sender, 200);
+        assert_true(fd_message_receive(pair.receiver, &byte, 1, &size, &received.message));
+        assert_int_equal(received.message.count, FD_MESSAGE_LIMIT);
+        assert_int_equal(received.message.sender, told[i] ? getpid() : 0);
+        for (int k = 0; k < 64; k++)
+            assert_int_equal(received.after[k], 0x55555555);
+        fd_message_close(&received.message);
+        assert_int_equal(free_descriptor(), before);
+        close_pair(pair);
+    }
+}
+
 int main(void)
 {
     unit_add("bytes and descriptors arrive together", test_both, NULL);
     unit_add("a message without bytes leaves no descriptor open", test_no_bytes, NULL);
     unit_add("a message without bytes is no end where senders are told", test_no_end, NULL);
+    unit_add("of too many descriptors, those that do not fit are closed", test_too_many, NULL);
     return unit_run("fd_message");
 }

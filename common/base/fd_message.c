@@ -47,14 +47,28 @@ bool fd_message_send_at_once(int socket, const void *data, size_t size, const in
     return send_message(socket, data, size, descriptors, count, MSG_DONTWAIT);
 }
 
+/* The kernel passes more than FD_MESSAGE_LIMIT if the space for a sender is free. Those are closed.
+ */
+static void take_descriptors(struct fd_message *message, const unsigned char *data, size_t count)
+{
+    int descriptor;
+
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&descriptor, data + i * sizeof descriptor, sizeof descriptor);
+        if (message->count < FD_MESSAGE_LIMIT)
+            message->descriptors[message->count++] = descriptor;
+        else
+            close(descriptor);
+    }
+}
+
 static void take(struct fd_message *message, struct cmsghdr *part)
 {
     size_t length = part->cmsg_len - CMSG_LEN(0);
     struct ucred sender;
 
     if (part->cmsg_type == SCM_RIGHTS) {
-        message->count = (int)(length / sizeof(int));
-        memcpy(message->descriptors, CMSG_DATA(part), length);
+        take_descriptors(message, CMSG_DATA(part), length / sizeof(int));
     } else if (part->cmsg_type == SCM_CREDENTIALS) {
         memcpy(&sender, CMSG_DATA(part), sizeof sender);
         message->sender = sender.pid;

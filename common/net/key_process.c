@@ -317,29 +317,48 @@ static int channels(const struct key_files *files)
     return files->workers < CHANNELS_LIMIT ? files->workers : CHANNELS_LIMIT;
 }
 
-/* So there are signers who do not stay: one for each processor, whatever workers ask for. */
-static bool replace_staying(struct vault *vault, int count, pid_t from, pid_t to)
+static bool replace_staying(const struct signer *signer, pid_t from, pid_t to)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < channels(signer->files); i++) {
         pid_t now = from;
-        if (atomic_compare_exchange_strong(&vault->staying[i], &now, to))
+        if (atomic_compare_exchange_strong(&signer->vault->staying[i], &now, to))
             return true;
     }
     return false;
 }
 
+/* A worker must not give a channel to its client: the other end is a socket of this machine. */
+static bool is_local(int channel)
+{
+    struct ucred maker = {0};
+    socklen_t length = sizeof maker;
+
+    return getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &maker, &length) == 0 && maker.pid > 0;
+}
+
+/* Waits for a request at the channel. Returns false if the server has ended: it may have left the
+ * channel to somebody. */
+static bool await_request(const struct signer *signer, int channel)
+{
+    struct pollfd sockets[] = {{.fd = channel, .events = POLLIN}, {.fd = signer->socket}};
+
+    return poll(sockets, 2, -1) > 0 && (sockets[1].revents & POLLHUP) == 0;
+}
+
+/* There are places for as many as there are workers: so one signer for each processor does not
+ * stay, whatever workers ask for. */
 static void stay(struct signer *signer, int channel)
 {
     struct signer_request request;
     ssize_t size;
-    int count = channels(signer->files);
 
-    if (!replace_staying(signer->vault, count, 0, signer->self))
+    if (!is_local(channel) || !replace_staying(signer, 0, signer->self))
         return;
-    while ((size = recv(channel, &request, sizeof request, 0)) > 0)
+    while (await_request(signer, channel) &&
+           (size = recv(channel, &request, sizeof request, MSG_DONTWAIT)) > 0)
         if (is_whole(&request, (size_t)size))
             answer_signature(signer, &request, channel);
-    replace_staying(signer->vault, count, signer->self, 0);
+    replace_staying(signer, signer->self, 0);
 }
 
 /* ---- a signer ---- */
@@ -369,7 +388,7 @@ static void serve(struct signer *signer)
         size = 0;
         message.count = 0;
         fd_message_receive(signer->socket, &request, sizeof request, &size, &message);
-        if (is_whole(&request, size) && message.count > 0)
+        if (is_whole(&request, size) && message.count == 1)
             answer(signer, &request, message.descriptors[0]);
         fd_message_close_at_once(&message);
     } while (size > 0 || !is_over(signer->socket));
@@ -401,9 +420,7 @@ static void sign_for_workers(const void *argument)
 
 static void forget_signer(const void *argument, pid_t process)
 {
-    const struct signer *signer = argument;
-
-    replace_staying(signer->vault, channels(signer->files), process, 0);
+    replace_staying(argument, process, 0);
 }
 
 /* No other process of the same user may read the memory of the supervisor and its signers. */

@@ -28,7 +28,7 @@ void key_reader_load(const char *path, struct key_file *file);
 struct key_files {
     const char *paths[KEY_READER_FILES];
     struct helper_process_confinement confinement; /* of a process that reads them, or signs */
-    int workers; /* that have a signer each, if other processes sign */
+    int workers; /* that ask for a signer each, if other processes sign */
 };
 
 /* Starts the process; false, with errno set, if that fails. It ends when the last process that has

@@ -21,6 +21,8 @@
 
 /* The request of a signer that dies is lost: it is sent again, and another signer gets it. */
 #define TRIES 4
+/* A worker without a signer of its own asks for one again after so many signatures. */
+#define AFTER_REFUSAL 100
 
 /* The data of a key of OpenSSL whose private half is in the process. */
 struct remote {
@@ -73,31 +75,34 @@ static bool has_channel(struct remote_key *process)
 {
     const struct signer_request request = {.operation = SIGNER_STAY};
 
-    if (process->channel < 0 && process->wants_channel) {
-        process->wants_channel = false; /* until this one has served */
+    if (process->channel < 0 && process->until_channel >= 0 && process->until_channel-- == 0) {
+        process->until_channel = AFTER_REFUSAL; /* unless this one serves */
         process->channel = question_send(process->socket, &request, signer_request_size(0));
     }
     return process->channel >= 0;
 }
 
-/* Returns the length of the response; 0 if there is no signer at the channel: then others can be
- * asked; less than 0 if there is no response in time. A worker whose first request failed asks for
- * no other channel. */
+/* Returns the length of the response; 0 if no signer at the channel responds: then others can be
+ * asked; less than 0 if there is no response in time. If a signer that served dies, the worker asks
+ * for another channel at once. */
 static ssize_t ask_by_channel(struct remote_key *process, const struct signer_request *request,
                               void *response, size_t size)
 {
     size_t whole = signer_request_size(request->length);
     ssize_t length = 0;
+    bool late;
 
     if (!has_channel(process))
         return 0;
     if (send(process->channel, request, whole, MSG_NOSIGNAL) == (ssize_t)whole)
         length = receive(process->channel, response, size);
-    if (length > 0)
-        process->wants_channel = true;
-    else
-        close_channel(process);
-    return length;
+    if (length > 0) {
+        process->until_channel = 0;
+        return length;
+    }
+    late = length < 0 && errno == EAGAIN; /* a signer that does not stay resets the channel */
+    close_channel(process);
+    return late ? -1 : 0;
 }
 
 /* ---- signatures ---- */
@@ -341,8 +346,11 @@ bool remote_key_open(struct remote_key *process, const struct key_files *files)
 {
     int asking, answering;
 
-    *process = (struct remote_key){
-        .socket = -1, .channel = -1, .rsa = make_rsa_method(), .ec = make_ec_method()};
+    *process = (struct remote_key){.socket = -1,
+                                   .channel = -1,
+                                   .until_channel = -1,
+                                   .rsa = make_rsa_method(),
+                                   .ec = make_ec_method()};
     if (process->rsa == NULL || process->ec == NULL || !question_open(&asking, &answering))
         return false;
     if (!helper_process_start("key_process", answering, key_process_supervise, files,
@@ -358,7 +366,7 @@ bool remote_key_open(struct remote_key *process, const struct key_files *files)
 
 void remote_key_stay(struct remote_key *process)
 {
-    process->wants_channel = true;
+    process->until_channel = 0;
 }
 
 bool remote_key_load(const struct remote_key *process, const struct key_name *used,

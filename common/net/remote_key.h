@@ -14,21 +14,21 @@ struct evp_pkey_method_st;
 #define REMOTE_KEY_MESSAGE_TYPES 2
 
 struct remote_key {
-    int socket;         /* -1: there is none */
-    int channel;        /* to a signer of this process; -1: there is none */
-    bool wants_channel; /* it may ask for one */
+    int socket;        /* -1: there is none */
+    int channel;       /* to a signer of this process; -1: there is none */
+    int until_channel; /* so many signatures later it asks for one; less than 0: never */
     struct rsa_meth_st *rsa;
     struct ec_key_method_st *ec;
     struct evp_pkey_method_st *messages[REMOTE_KEY_MESSAGE_TYPES];
 };
 
-/* Starts the process, and below it a signer for each processor, and for each worker that says it
- * stays; a signer that dies is replaced. They end when all processes that inherit the socket have
- * ended. False, with errno set, on failure. */
+/* Starts the process, and below it a signer for each processor, and one for each worker that
+ * `files` tells of, up to 64; a signer that dies is replaced. They end when all processes that
+ * inherit the socket have ended. False, with errno set, on failure. */
 bool remote_key_open(struct remote_key *process, const struct key_files *files);
 
-/* To be called by a worker that has one thread and asks often: it has a signer of its own, if there
- * is one, and saves the making of sockets for each signature. */
+/* To be called by a worker that has one thread and asks often: it gets a signer of its own, where
+ * one is free, and saves the making of sockets for each signature. */
 void remote_key_stay(struct remote_key *process);
 
 /* Has both files read again. The process keeps the key `used` as well, which may be NULL. False if
