@@ -97,8 +97,7 @@ static int take_passed(struct worker *worker)
     return socket;
 }
 
-/* ---- */
-
+/* Each way to accept: what it needs, and how a worker gets its next connection. */
 static const struct {
     bool (*open)(void);
     int (*next)(struct worker *worker);
@@ -140,8 +139,7 @@ int main(int argc, char **argv)
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
     if (ways[server->options.accept].open != NULL && !ways[server->options.accept].open())
-        err(1, "cannot prepare --accept %s",
-            model_accept_name((enum accept)server->options.accept));
+        err(1, "cannot prepare the workers");
     if (!process_crew_start(server, work, &ways[server->options.accept].calls))
         return server->exit_status;
     if (server->options.accept == ACCEPT_PASS)

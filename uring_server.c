@@ -8,7 +8,7 @@
  * epoll makes a call for each: epoll says that a socket is ready, and the process then receives;
  * a ring says that bytes have been received. The fewer calls, the less a request costs; but a
  * result that waits in the queue is late, and a buffer belongs to the kernel until its result is
- * there. What a ring does is no system call, which a filter would see: this one can open nothing.
+ * there. A filter of system calls does not see what a ring does: so this one can open nothing.
  */
 #include "common/workers/event_loop.h"
 #include "common/workers/poller_uring.h"

@@ -125,7 +125,7 @@ static bool make_way(struct server *server)
 
 void acceptor_wait_for_seat(struct server *server)
 {
-    server->now = clock_now(); /* a crowd passes with time, while nobody is accepted */
+    server->now = clock_now(); /* memory becomes free with time, while nobody is accepted */
     atomic_store(&server->board->acceptor_waits, true);
     signals_collect(server);
     if (acceptor_is_full(server) && !make_way(server))

@@ -45,16 +45,16 @@ void acceptor_warn_scarce(struct server *server, const char *what);
 
 /* Returns true if there are, or were a moment ago, so many connections that they may use up the
  * memory. */
-static inline bool acceptor_is_crowded(const struct server *server)
+static inline bool acceptor_memory_is_tight(const struct server *server)
 {
-    return server->now.milliseconds < server->memory.crowded_until;
+    return server->now.milliseconds < server->memory.tight_until;
 }
 
 /* Returns true if there is no seat for another connection, or no memory. */
 static inline bool acceptor_is_full(const struct server *server)
 {
     return atomic_load(&server->board->active) >= (int64_t)server->limit ||
-           (acceptor_is_crowded(server) && memory_gauge_is_low(&server->memory.gauge));
+           (acceptor_memory_is_tight(server) && memory_gauge_is_low(&server->memory.gauge));
 }
 
 /* Returns true if the deadline of a stop passed at least `margin` milliseconds ago. */

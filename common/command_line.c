@@ -49,11 +49,24 @@ static bool complain(const struct option_row *row, const char *value, const char
     return false;
 }
 
+static bool complain_of_service(const struct option_row *row, const char *value)
+{
+    char names[160] = "";
+    size_t used = 0;
+
+    for (int i = 0; services_name(i) != NULL && used < sizeof names; i++) {
+        const char *before = services_name(i + 1) != NULL ? ", " : " or ";
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? before : "",
+                                 services_name(i));
+    }
+    return complain(row, value, names);
+}
+
 static bool read_service(const struct option_row *row, const char *value,
                          const struct service **service)
 {
     *service = services_find(value);
-    return *service != NULL || complain(row, value, "files, sized or proxy");
+    return *service != NULL || complain_of_service(row, value);
 }
 
 static bool read_switch(const struct option_row *row, const char *value, bool *on)

@@ -867,42 +867,43 @@ void connection_yield(struct connection *connection, bool needed)
         connection->yields_from = connection->now.milliseconds;
 }
 
-enum standing {
-    STANDING_NONE,
-    STANDING_IDLE,
-    STANDING_HEAD,
-    STANDING_TRANSFER,
+/* The lower the rank of a connection that waits, the sooner it gives its seat to another. */
+enum rank {
+    RANK_NONE,
+    RANK_IDLE,
+    RANK_HEAD,
+    RANK_TRANSFER,
 };
 
 /* A service that waits for others than the client keeps the connection. */
-static enum standing standing_of(const struct connection *connection, enum need need)
+static enum rank rank_of(const struct connection *connection, enum need need)
 {
     switch (connection->state) {
     case CONNECTION_READING:
-        return connection->idle ? STANDING_IDLE : STANDING_HEAD;
+        return connection->idle ? RANK_IDLE : RANK_HEAD;
     case CONNECTION_LINGERING:
-        return STANDING_IDLE;
+        return RANK_IDLE;
     case CONNECTION_DISCARDING:
     case CONNECTION_SENDING:
-        return STANDING_TRANSFER;
+        return RANK_TRANSFER;
     case CONNECTION_IN_SERVICE:
         return connection->exchange->call.awaits_client ||
                        (need == NEED_WRITE &&
                         connection->descriptor == connection->transport.socket)
-                   ? STANDING_TRANSFER
-                   : STANDING_NONE;
+                   ? RANK_TRANSFER
+                   : RANK_NONE;
     default:
-        return STANDING_NONE;
+        return RANK_NONE;
     }
 }
 
 int64_t connection_standing(const struct connection *connection, enum need need)
 {
-    enum standing standing = standing_of(connection, need);
+    enum rank rank = rank_of(connection, need);
 
-    if (standing == STANDING_NONE)
+    if (rank == RANK_NONE)
         return 0;
-    return (int64_t)standing << SEATS_SINCE_BITS | connection->pace_from;
+    return (int64_t)rank << SEATS_SINCE_BITS | connection->pace_from;
 }
 
 /* Bytes that the client has not acknowledged yet do not count as read. A client that is fast enough

@@ -7,7 +7,7 @@
 
 struct server;
 
-/* Who serves a connection. */
+/* A connection is served by one of these. */
 enum served_by {
     BY_MAIN,          /* the main thread, which accepts it */
     BY_THREAD,        /* a thread of its own */
@@ -55,12 +55,12 @@ struct model_children {
 };
 
 struct model {
-    const char *name;         /* as in fork_server */
-    const char *summary;      /* as in "one process per connection" */
-    const char *take;         /* completes "Take it ..." */
-    const char *avoid;        /* completes "Do not take it ..." */
-    enum served_by served_by; /* by a process: `children` says how; by a worker: how many below */
-    int max_connections;      /* by default; 0: one for each worker */
+    const char *name;    /* as in fork_server */
+    const char *summary; /* as in "one process per connection" */
+    const char *take;    /* completes "Take it ..." */
+    const char *avoid;   /* completes "Do not take it ..." */
+    enum served_by served_by;
+    int max_connections; /* by default; 0: one for each worker */
     /* How many descriptors of the accepting process each connection holds open: its socket and its
      * file, if that process serves it. */
     int descriptors;

@@ -84,7 +84,7 @@ const struct option_row option_table[] = {
      "open the file for each request, even where the server could keep it in memory", 0},
     {"no-shelf", NULL, OPTION_FLAG, AT(no_file_cache), NULL, NULL, 0},
     {"ballast", "SIZE", OPTION_SIZE, AT(ballast), NULL,
-     "hold so much memory, in bytes or with K, M or G, as a process does that has grown; for "
+     "hold so much memory, in bytes or with K, M or G, like a process that has grown; for "
      "studies",
      0},
     {"ballast-pages", "KIND", OPTION_PAGES, AT(ballast_huge), "small",

@@ -30,11 +30,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Under load, signals and other listeners are checked after this many connections, */
-#define UNCHECKED_LIMIT 32
-/* and after this long, for models that serve a connection before they accept the next. */
-#define CHECK_MILLISECONDS   100
-#define CROWDED_MILLISECONDS 10000
+/* Under load, signals and other listeners are checked after so many connections; and after so long,
+ * for models that serve a connection before they accept the next. */
+#define UNCHECKED_LIMIT    32
+#define CHECK_MILLISECONDS 100
+#define TIGHT_MILLISECONDS 10000
 /* A child has so long to end after it has reported the end of its connection. */
 #define CHILD_MILLISECONDS 10000
 /* Where others wait for the end of a connection, it is asked to end after this long. With TLS the
@@ -91,17 +91,17 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
 
 /* ---- accepting ---- */
 
-/* Memory that a crowd has left is not free at once. */
-static void note_crowd(struct server *server, int64_t active)
+/* Memory that many connections have left is not free at once. */
+static void note_tight(struct server *server, int64_t active)
 {
-    if (server->memory.crowd > 0 && active >= server->memory.crowd)
-        server->memory.crowded_until = server->now.milliseconds + CROWDED_MILLISECONDS;
+    if (server->memory.tight_from > 0 && active >= server->memory.tight_from)
+        server->memory.tight_until = server->now.milliseconds + TIGHT_MILLISECONDS;
 }
 
-/* In a crowd, children that have ended are reaped at once: the others need their memory. */
+/* Where memory is tight, children that have ended are reaped at once: the others need theirs. */
 static bool is_time_to_check(struct server *server)
 {
-    if (!acceptor_is_crowded(server) && ++server->accepting.unchecked < UNCHECKED_LIMIT &&
+    if (!acceptor_memory_is_tight(server) && ++server->accepting.unchecked < UNCHECKED_LIMIT &&
         server->now.milliseconds < server->accepting.checked + CHECK_MILLISECONDS)
         return false;
     server->accepting.unchecked = 0;
@@ -120,7 +120,7 @@ static void count_connection(struct server *server)
     if (server->options.workers == 0)
         atomic_fetch_add_explicit(&board->slots[0].connections, 1, memory_order_relaxed);
     server->now = clock_now();
-    note_crowd(server, active);
+    note_tight(server, active);
 }
 
 /* Returns true if a process is made for each connection, and shares no memory with others. */
@@ -214,7 +214,7 @@ void server_made(struct server *server)
 
 void server_made_child(struct server *server, pid_t child)
 {
-    if (acceptor_is_crowded(server) && server->options.share < (int)SHARE_MEMORY)
+    if (acceptor_memory_is_tight(server) && server->options.share < (int)SHARE_MEMORY)
         oom_guard_ask(server->memory.oom_guard, child);
     seats_assign(&server->seats, server->seat, child);
     if (server->context.trace != NULL)
@@ -285,7 +285,7 @@ static void open_ring(struct server *server)
 
 /* Returns true if the open files of a child are its own, and it serves one connection: it has no
  * use for the listeners, and could end them, or take the clients of others. */
-static bool leaves_listeners(const struct server *server)
+static bool drops_listeners(const struct server *server)
 {
     int share = server->model->shares ? server->options.share : (int)SHARE_NOTHING;
 
@@ -297,7 +297,7 @@ static bool leaves_listeners(const struct server *server)
 void server_child(struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (leaves_listeners(server)) {
+    if (drops_listeners(server)) {
         listener_drop_streams(&server->listener);
         close(server->upgrade.helper); /* through it a child could end that process */
     }
@@ -544,7 +544,7 @@ void server_unassign(struct server *server, int number)
 
 /* Worker threads that still run may use the listeners: then these close when the process ends.
  * Sockets that datagrams are answered from stay open. */
-static void leave_listeners(struct server *server)
+static void stop_listening(struct server *server)
 {
     if (startup_workers_accept(server) && server->model->served_by == BY_WORKER_THREAD &&
         atomic_load(&server->board->workers) > 0)
@@ -615,7 +615,7 @@ int server_close(struct server *server)
     const struct model_children *children = server->model->children;
     bool all, written;
 
-    leave_listeners(server);
+    stop_listening(server);
     all = await_all(server);
     if (all)
         await_threads(server);

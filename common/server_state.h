@@ -37,7 +37,7 @@ struct gathered {
     bool closed; /* no further client will come */
 };
 
-/* What the accepting process remembers between two clients. Times are in milliseconds. */
+/* The memory of the accepting process between two clients. Times are in milliseconds. */
 struct accepting {
     int events;           /* epoll: all that it waits for */
     unsigned unchecked;   /* connections accepted since signals were checked */
@@ -49,11 +49,11 @@ struct accepting {
     struct gathered gathered;
 };
 
-/* The memory of the server's processes, and what a crowd of connections does to it. */
+/* The memory of the server's processes, and what many connections do to it. */
 struct memory_watch {
     struct memory_gauge gauge;
-    int64_t crowd;         /* so many connections at once may use up the memory; 0: none */
-    int64_t crowded_until; /* in milliseconds */
+    int64_t tight_from;  /* so many connections at once may use up the memory; 0: none */
+    int64_t tight_until; /* in milliseconds */
     struct memory_return returns;
     void *ballast; /* see ballast.h */
     int oom_guard; /* see oom_guard.h; or -1 */
@@ -68,8 +68,9 @@ struct tracing {
     long processors;
 };
 
-/* The accepting process uses all of it. Each child has a copy; they share the scoreboard. It lies
- * on the stack of main, in a page that each fork copies anyway. */
+/* The accepting process uses all of it. Each child has a copy; they share the scoreboard. In
+ * fork_server it lies on the stack of main, in a page that each fork copies anyway; where threads
+ * may outlive main, it is static. */
 struct server {
     const struct model *model;
     struct options options;

@@ -58,7 +58,8 @@ enum service_progress {
     SERVICE_CONTINUES,   /* within a service only: its next stage runs now */
 };
 
-/* What a service counts beside responses, in the statistics and at the end of the server. */
+/* The counters of a service, beside those of responses, in the statistics and at the end of the
+ * server. */
 struct service_counters {
     const char *title;
     const char *names[SCOREBOARD_SERVICE_COUNTERS]; /* "_" stands for a blank; NULL: no more */

@@ -305,17 +305,17 @@ static bool pass_listeners(struct server *server)
 static void watch_memory(struct server *server)
 {
     const struct model *model = server->model;
-    uint64_t crowd = connection_room(&server->options, model) / 4;
+    uint64_t many = connection_room(&server->options, model) / 4;
 
     server->memory.oom_guard = -1;
     if (model->served_by == BY_MAIN || memory_limit() == UINT64_MAX)
         return;
-    if (model_makes_for_each(model) && crowd < server->limit) {
-        server->memory.crowd = crowd > 0 ? (int64_t)crowd : 1;
+    if (model_makes_for_each(model) && many < server->limit) {
+        server->memory.tight_from = many > 0 ? (int64_t)many : 1;
         memory_gauge_open(&server->memory.gauge);
     }
     if (!model_makes_processes(model) ||
-        (model->served_by == BY_CHILD && server->memory.crowd == 0))
+        (model->served_by == BY_CHILD && server->memory.tight_from == 0))
         return;
     server->memory.oom_guard = oom_guard_open();
     if (server->memory.oom_guard < 0)

@@ -59,7 +59,7 @@ struct trace_scratch {
     struct trace_record records[TRACE_SCRATCH_PLACES];
 };
 
-/* What a thread knows of itself, so that a record needs no system call. */
+/* The identity of a thread, kept so that a record needs no system call. */
 struct trace_task {
     pid_t process, thread;
     struct trace_record *last;

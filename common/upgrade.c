@@ -166,7 +166,7 @@ static enum upgrade_event hear_channel(struct server *server)
     close_socket(&upgrade->channel);
     if (message.kind != LISTENER_HANDOVER_STOP)
         return UPGRADE_NOTHING;
-    warnx("the server before this one stops, or goes on without this one: so this one stops");
+    warnx("this server stops: the one before it does not hand over");
     let_go(server);
     return UPGRADE_HANDED_OVER;
 }

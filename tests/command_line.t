@@ -62,7 +62,8 @@ each_server(sub ($model) {
             refused(2, qr/$option/, "--$option '$value'", "--$option=$value", '0');
         }
     }
-    refused(2, qr/no-such-service/,  'an unknown service',  '--service',  'no-such-service',  '0');
+    my $services = join '.*', @{ $own->{services} };
+    refused(2, qr/no-such-service' is not $services/, 'an unknown service',  '--service',  'no-such-service',  '0');
     refused(2, qr/no-such-protocol/, 'an unknown protocol', '--protocol', 'no-such-protocol', '0');
 
     my $scratch = scratch();

@@ -484,12 +484,12 @@ static pid_t start_listener(void)
         wait.fd = fetch_wakeup_listen(&proxy.cache, name);
         _exit(poll(&wait, 1, -1) == 1 ? 0 : 1);
     }
-    while (!fetch_wakeup_has_crowd(&proxy.cache, name))
+    while (!fetch_wakeup_is_awaited(&proxy.cache, name))
         sched_yield();
     return process;
 }
 
-/* Who waits sleeps until there is news, however many others come and go. */
+/* A process that waits sleeps until there is news, however many others come and go. */
 static void check_sleep(void **state)
 {
     pid_t process = start_listener();
@@ -527,18 +527,18 @@ static void check_news(void **state)
         files[i] = fetch_wakeup_listen(&proxy.cache, name);
         assert_true(files[i] >= 0);
         assert_false(is_told(files[i]));
-        assert_true(fetch_wakeup_has_crowd(&proxy.cache, name));
+        assert_true(fetch_wakeup_is_awaited(&proxy.cache, name));
         fetch_wakeup_tell(&proxy.cache, name);
         assert_true(is_told(files[i]));
-        assert_true(fetch_wakeup_has_crowd(&proxy.cache, name));
+        assert_true(fetch_wakeup_is_awaited(&proxy.cache, name));
     }
     fetch_wakeup_tell(&proxy.cache, name); /* nobody waits */
-    assert_false(fetch_wakeup_has_crowd(&proxy.cache, name));
+    assert_false(fetch_wakeup_is_awaited(&proxy.cache, name));
     for (int i = 0; i < 40; i++)
         close(files[i]);
 }
 
-/* What is no pipe tells nothing. */
+/* A file that is no pipe wakes nobody. */
 static void check_no_pipe(void **state)
 {
     char pipe[CACHE_NAME_SIZE];

@@ -33,16 +33,6 @@ static double wall_clock(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static double number(const char *text, const char *what)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || !isfinite(value) || value < 0)
-        errx(2, "%s is a number of seconds, not '%s'", what, text);
-    return value;
-}
-
 static void wait_for(double moment)
 {
     struct timespec until = {.tv_sec = (time_t)moment,
@@ -94,7 +84,8 @@ int main(int count, char *arguments[])
         fputs("usage: begin_at MOMENT TIMEOUT COMMAND [ARGUMENT]...\n", stderr);
         return 2;
     }
-    double moment = number(arguments[1], "MOMENT"), timeout = number(arguments[2], "TIMEOUT");
+    double moment = tool_decimal(arguments[1], 0, 1e12, "MOMENT");
+    double timeout = tool_decimal(arguments[2], 0, 1e9, "TIMEOUT");
     if (wall_clock() > moment) {
         tell(wall_clock() - moment, 0, "late");
         return 0;

@@ -34,7 +34,6 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -47,7 +46,6 @@ enum {
     OPENING_MOST = 16,
     EVENTS = 256,
     READ_BYTES = 16384,
-    SPARE_DESCRIPTORS = 16,
     TICK_MILLISECONDS = 100,
     HEAD_MOST = 4096,
     /* Clients of --addresses have 127.0.1.1, 127.0.1.2 and so on, and no address ends in 0 or 255.
@@ -304,20 +302,6 @@ static void crowd_run(struct crowd *crowd)
 
 /* ---- the command line ---- */
 
-static void descriptors_raise(int count)
-{
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)count + SPARE_DESCRIPTORS;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur < wanted) {
-        limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-    if (limit.rlim_cur < wanted)
-        errx(1, "%d connections need %d descriptors: see ulimit -n", count,
-             count + SPARE_DESCRIPTORS);
-}
-
 /* Signals are read from a descriptor. A shell makes its background commands ignore some of them. */
 static void signals_open(struct crowd *crowd)
 {
@@ -360,7 +344,7 @@ static void head_make(struct crowd *crowd, const char *path, const char *file)
 
 static void crowd_open(struct crowd *crowd)
 {
-    descriptors_raise(crowd->count);
+    tool_allow_connections(crowd->count);
     crowd->clients = calloc((size_t)crowd->count + 1, sizeof(*crowd->clients));
     crowd->events = epoll_create1(EPOLL_CLOEXEC);
     if (!crowd->clients || crowd->events < 0)

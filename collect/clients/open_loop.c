@@ -59,13 +59,11 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { CONNECTIONS_MOST = 30000, EVENTS = 256, READ_BYTES = 65536, REQUEST_BYTES = 512 };
-enum { PATH_MOST = 400, SPARE_DESCRIPTORS = 16 };
 /* How many connections are opened at once; and how long a server may take no further one until it
  * has as many as it can hold. */
 enum { OPENED_AT_ONCE = 64, HOLD_MILLISECONDS = 2000 };
@@ -722,16 +720,6 @@ static void tell(const struct open_loop *loop)
 
 /* ---- the command line ---- */
 
-static double decimal(const char *text, double least, double most, const char *what)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || !(value >= least && value <= most))
-        errx(2, "%s is a number from %g to %.0f, not '%s'", what, least, most, text);
-    return value;
-}
-
 /* Returns true if the text is the second of two words, false if it is the first. */
 static bool choice(const char *text, const char *first, const char *second, const char *what)
 {
@@ -747,19 +735,12 @@ static void take_wire(struct wires *wires, enum wire_kind kind)
     wires->kind = kind;
 }
 
-static const char *path_of(const char *path)
-{
-    if (strlen(path) > PATH_MOST)
-        errx(2, "a path has at most %d bytes, not %zu", PATH_MOST, strlen(path));
-    return path;
-}
-
 /* Takes an option that says which load it is; false if it is another one. */
 static bool load_option_take(struct open_loop *loop, int option, const char *text)
 {
     switch (option) {
     case 'r':
-        loop->rate = decimal(text, RATE_LEAST, RATE_MOST, "--rate");
+        loop->rate = tool_decimal(text, RATE_LEAST, RATE_MOST, "--rate");
         break;
     case 'a':
         loop->poisson = choice(text, "even", "poisson", "--arrivals");
@@ -768,19 +749,19 @@ static bool load_option_take(struct open_loop *loop, int option, const char *tex
         loop->seed = (uint64_t)tool_number(text, 0, INT64_MAX, "--seed");
         break;
     case 's':
-        loop->seconds = decimal(text, 0.01, 86400, "--seconds");
+        loop->seconds = tool_decimal(text, 0.01, 86400, "--seconds");
         break;
     case 'w':
-        loop->warm_up = decimal(text, 0, 86400, "--warm-up");
+        loop->warm_up = tool_decimal(text, 0, 86400, "--warm-up");
         break;
     case 'g':
-        loop->surge = decimal(text, 1, 10000, "--surge") / 100;
+        loop->surge = tool_decimal(text, 1, 10000, "--surge") / 100;
         break;
     case 'o':
-        loop->other.path = path_of(text);
+        loop->other.path = tool_path(text);
         break;
     case 'p':
-        loop->other_share = decimal(text, 0, 100, "--other-share") / 100;
+        loop->other_share = tool_decimal(text, 0, 100, "--other-share") / 100;
         break;
     default:
         return false;
@@ -862,26 +843,10 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
     if (loop->rate * (loop->warm_up * loop->surge + loop->seconds) > REQUESTS_MOST)
         errx(2, "these are over %.0f requests", REQUESTS_MOST);
     loop->wires.server = wire_server(arguments[optind]);
-    loop->first.path = path_of(arguments[optind + 1]);
+    loop->first.path = tool_path(arguments[optind + 1]);
 }
 
 /* ---- */
-
-static void raise_descriptors(const struct open_loop *loop)
-{
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)loop->connections + SPARE_DESCRIPTORS;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
-        return;
-    if (limit.rlim_max < wanted)
-        errx(1,
-             "%d connections need a limit of %llu descriptors; it is %llu: give fewer "
-             "--connections, or raise it by ulimit -Hn",
-             loop->connections, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
-    limit.rlim_cur = wanted;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 static bool take_priority(void)
 {
@@ -907,7 +872,7 @@ static void prepare(struct open_loop *loop)
     prctl(PR_SET_TIMERSLACK, 1); /* it sleeps to the nanosecond */
     signal(SIGPIPE, SIG_IGN);    /* of a TLS connection that was cut off */
     loop->is_real_time = take_priority();
-    raise_descriptors(loop);
+    tool_allow_connections(loop->connections);
     wires_open(&loop->wires);
     loop->events = epoll_create1(EPOLL_CLOEXEC);
     loop->all = calloc((size_t)loop->connections, sizeof(*loop->all));

@@ -1,4 +1,4 @@
-/* Tools that the programs of the study share: the clock, numbers of a command line, epoll. */
+/* Tools that the programs of the study share: the clock, the command line, descriptors, epoll. */
 #ifndef COLLECT_TOOL_H
 #define COLLECT_TOOL_H
 
@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <time.h>
 
 /* Returns the monotonic time in seconds. */
@@ -34,6 +36,43 @@ static inline long tool_number(const char *text, long least, long most, const ch
     if (errno || end == text || *end || value < least || value > most)
         errx(2, "%s is a number from %ld to %ld, not '%s'", what, least, most, text);
     return value;
+}
+
+/* The same for a number that need not be whole. */
+static inline double tool_decimal(const char *text, double least, double most, const char *what)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= least && value <= most))
+        errx(2, "%s is a number from %g to %.0f, not '%s'", what, least, most, text);
+    return value;
+}
+
+/* A client makes requests for paths in a room of its own. */
+#define TOOL_PATH_MOST 400
+
+/* Returns the path if it fits there. */
+static inline const char *tool_path(const char *text)
+{
+    if (strlen(text) > TOOL_PATH_MOST)
+        errx(2, "a path has at most %d bytes, not %zu", TOOL_PATH_MOST, strlen(text));
+    return text;
+}
+
+/* Raises the limit of descriptors, for so many connections and some files. */
+static inline void tool_allow_connections(long count)
+{
+    const rlim_t wanted = (rlim_t)count + 16;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return;
+    if (limit.rlim_max < wanted)
+        errx(1,
+             "%ld connections need a limit of %llu descriptors; it is %llu: ask for fewer, or "
+             "raise it by ulimit -Hn",
+             count, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* Has epoll watch a socket: `change` is EPOLL_CTL_ADD or EPOLL_CTL_MOD. */

@@ -55,7 +55,7 @@
 #include <unistd.h>
 
 enum { CLIENTS_MOST = 4096, REQUESTS_MOST = 10000000, READ_BYTES = 65536, EVENTS = 256 };
-enum { REQUEST_BYTES = 512, PATH_MOST = 400 };
+enum { REQUEST_BYTES = 512 };
 static const double RETRY_SECONDS = 0.001;
 /* The kernel sends a lost TCP segment again after this time, at the earliest. */
 static const double TIMEOUT_SECONDS = 0.2;
@@ -420,14 +420,6 @@ static void histogram_tell(const struct witness *witness)
 
 /* ---- the command line ---- */
 
-/* Checks that a path fits the space for requests. */
-static const char *path(const char *text)
-{
-    if (strlen(text) > PATH_MOST)
-        errx(2, "a path has at most %d bytes, not %zu", PATH_MOST, strlen(text));
-    return text;
-}
-
 static void take_tls(struct wires *wires, const char *how)
 {
     if (strcmp(how, "new") != 0 && strcmp(how, "resumed") != 0)
@@ -449,7 +441,7 @@ static void option_take(struct witness *witness, int option, const char *text)
         witness->seconds = (double)tool_number(text, 1, 86400, "--seconds");
         break;
     case 'f':
-        witness->fault = path(text);
+        witness->fault = tool_path(text);
         break;
     case 'a':
         witness->after = tool_number(text, 0, REQUESTS_MOST, "--after");
@@ -530,7 +522,7 @@ int main(int count, char *arguments[])
         return 2;
     }
     witness.wires.server = wire_server(arguments[optind]);
-    witness.path = path(arguments[optind + 1]);
+    witness.path = tool_path(arguments[optind + 1]);
     witness_open(&witness);
     witness_run(&witness);
     qsort(witness.times, (size_t)witness.time_count, sizeof(*witness.times), ascending);

@@ -8,15 +8,15 @@
 
 /* Where there were never so many connections, there is little to give back. */
 #define MANY 8
-/* Memory is given back when at most this part of the most connections is left, */
-#define FEW_PART 8
-/* and for so long: the next connections may need the memory again. */
+/* Memory is given back when at most this part of the most connections is left, and for so long: the
+ * next connections may need the memory again. */
+#define FEW_PART          8
 #define CALM_MILLISECONDS 1000
 
 /* The GNU C library caches freed pieces by their size, up to CACHED of each of CACHED_SIZES sizes,
- * and has no function that empties the cache. The pieces of a crowd lie scattered, each on a page
- * that cannot be given back. Fewer connections than a crowd leave few such pages. */
-#define CROWD        64
+ * and has no function that empties the cache. The pieces of many connections lie scattered, each
+ * on a page that cannot be given back. Fewer connections than SCATTERED leave few such pages. */
+#define SCATTERED    64
 #define CACHED       7
 #define CACHED_SIZES 64
 static size_t cached_size(int piece)
@@ -73,7 +73,7 @@ static void give_back(const struct memory_return *memory)
     if (memory->threads)
         free_stacks();
     /* The second time, more of the new pieces lie together. */
-    for (int i = 0; i < 2 && memory->pieces && memory->most >= CROWD; i++)
+    for (int i = 0; i < 2 && memory->pieces && memory->most >= SCATTERED; i++)
         free_cached();
     malloc_trim(0);
 }

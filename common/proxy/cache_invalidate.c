@@ -43,7 +43,7 @@ static char *read_named(const struct cache_lookup *lookup, const struct fetch *f
     size_t room;
     struct buffer buffer;
 
-    if (!fields_single(fetch->upstream.response.fields, name, &value))
+    if (!fields_single(fetch->connection.response.fields, name, &value))
         return NULL;
     path = own_path(fetch->origin, value);
     if (path.length == 0)
@@ -82,7 +82,7 @@ bool cache_invalidate_is_about_target(const struct cache_lookup *lookup, const s
 void cache_invalidate(const struct cache_lookup *lookup, const struct fetch *fetch,
                       enum method method)
 {
-    if (is_safe(method) || fetch->upstream.response.status >= 400)
+    if (is_safe(method) || fetch->connection.response.status >= 400)
         return;
     cache_remove(lookup->cache, lookup->uri);
     remove_named(lookup, fetch, TEXT("Location"));

@@ -18,7 +18,7 @@
 
 void cache_store_show(struct cache_store *store, const struct fetch *fetch)
 {
-    const struct parsed_response *head = &fetch->upstream.response;
+    const struct parsed_response *head = &fetch->connection.response;
     struct cache_lookup *lookup = store->lookup;
 
     if (!store->storing || !store->fresh || !collapse_is_held(&lookup->collapse) ||
@@ -103,7 +103,7 @@ static bool may_store(struct cache_store *store, const struct parsed_response *h
 static bool is_for_later(const struct cache_lookup *lookup, const struct fetch *fetch,
                          const struct service_call *call)
 {
-    const struct parsed_response *head = &fetch->upstream.response;
+    const struct parsed_response *head = &fetch->connection.response;
     struct cached_response response;
 
     if (call->request->method != METHOD_POST || head->status != 200 ||
@@ -155,9 +155,9 @@ static bool begin_entry(struct cache_store *store, const struct fetch *fetch,
     const uint64_t first = lookup->part.span.range.first;
     const struct range head = {first, first + store->before + store->ready};
 
-    if (is_held(&fetch->upstream.response))
+    if (is_held(&fetch->connection.response))
         return cache_writer_begin_short(lookup->cache, &store->writer, record, fields,
-                                        (size_t)fetch->upstream.response.content_length);
+                                        (size_t)fetch->connection.response.content_length);
     if (!cache_writer_begin(lookup->cache, &store->writer, record, fields))
         return false;
     if (head.first == head.end ||
@@ -170,7 +170,7 @@ static bool begin_entry(struct cache_store *store, const struct fetch *fetch,
 static bool begin(struct cache_store *store, const struct fetch *fetch,
                   const struct service_call *call)
 {
-    const struct parsed_response *head = &fetch->upstream.response;
+    const struct parsed_response *head = &fetch->connection.response;
     const struct cache_lookup *lookup = store->lookup;
     size_t room = head->fields.length + SPAN_ROOM;
     struct cache_record record = {.uri = lookup->uri,
@@ -216,7 +216,7 @@ static void pass(struct cache_lookup *lookup, int status, const struct service_c
 void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct service_call *call)
 {
     struct cache_lookup *lookup = store->lookup;
-    const struct parsed_response *head = &fetch->upstream.response;
+    const struct parsed_response *head = &fetch->connection.response;
 
     if (lookup->cache == NULL || lookup->uri.data == NULL)
         return;
@@ -341,7 +341,7 @@ void cache_store_write_status(const struct cache_store *store, const struct fetc
 {
     const struct cache_status status = {
         .forward = store->lookup->reason,
-        .origin_status = fetch->upstream.response.status,
+        .origin_status = fetch->connection.response.status,
         .stored = store->storing,
     };
 

@@ -58,7 +58,7 @@ bool cache_update_entry(struct cache_lookup *lookup, const struct fetch *fetch,
 {
     struct cache_record record;
 
-    if (!merge(lookup, &fetch->upstream.response, call->now, &record, fields))
+    if (!merge(lookup, &fetch->connection.response, call->now, &record, fields))
         return false;
     cache_lookup_read(lookup, response, &record);
     store(lookup, call->request, &record, response);
@@ -82,7 +82,7 @@ static bool is_same_response(const struct cache_record *record, const struct par
 void cache_update_by_head(struct cache_lookup *lookup, const struct fetch *fetch,
                           const struct service_call *call)
 {
-    const struct parsed_response *head = &fetch->upstream.response;
+    const struct parsed_response *head = &fetch->connection.response;
     struct cached_response response;
     struct buffer fields;
 

@@ -132,7 +132,7 @@ enum service_progress collapse_wait(struct collapse *collapse, struct service_ca
  * would answer before they do, and each question would serve only a few requests. */
 void collapse_gather(const struct collapse *collapse)
 {
-    if (collapse_is_held(collapse) && fetch_wakeup_has_crowd(collapse->cache, collapse->name))
+    if (collapse_is_held(collapse) && fetch_wakeup_is_awaited(collapse->cache, collapse->name))
         sched_yield();
 }
 

@@ -21,7 +21,7 @@ struct fetch *fetch_make(struct origin *origin)
 
     if (fetch == NULL)
         return NULL;
-    origin_connection_start(&fetch->upstream);
+    origin_connection_start(&fetch->connection);
     poll_pair_start(&fetch->poll_pair);
     response_writer_start(&fetch->writer);
     fetch->origin = origin;
@@ -38,21 +38,21 @@ struct fetch *fetch_make(struct origin *origin)
 void fetch_release(struct fetch *fetch, const struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
-    struct origin_connection *upstream = &fetch->upstream;
+    struct origin_connection *connection = &fetch->connection;
 
     if (!fetch->may_keep || !fetch->sent_all || fetch->interims > 0 ||
-        !origin_connection_is_reusable(upstream) || scoreboard_stopping(call->context->board))
+        !origin_connection_is_reusable(connection) || scoreboard_stopping(call->context->board))
         return;
     poll_pair_close(&fetch->poll_pair);
-    origin_pool_put(proxy->pool, fetch->address, call->now.milliseconds, &upstream->transport);
-    upstream->transport.socket = -1;
+    origin_pool_put(proxy->pool, fetch->address, call->now.milliseconds, &connection->transport);
+    connection->transport.socket = -1;
 }
 
 void fetch_free(struct fetch *fetch, const struct service_call *call)
 {
     fetch_release(fetch, call);
     poll_pair_close(&fetch->poll_pair);
-    origin_connection_close(&fetch->upstream);
+    origin_connection_close(&fetch->connection);
     free(fetch);
 }
 
@@ -73,7 +73,7 @@ unsigned fetch_events(enum transfer transfer)
 enum service_progress fetch_wait(struct fetch *fetch, struct service_call *call, unsigned client,
                                  unsigned origin)
 {
-    int ours = call->client->socket, theirs = fetch->upstream.transport.socket;
+    int ours = call->client->socket, theirs = fetch->connection.transport.socket;
 
     call->deadline = fetch->deadline;
     if (client != 0 && call->client_deadline != 0 &&
@@ -94,7 +94,7 @@ enum transfer fetch_send_lines(struct fetch *fetch, struct service_call *call)
     while (fetch->sent < fetch->lines.length) {
         struct text rest = {fetch->lines.data + fetch->sent, fetch->lines.length - fetch->sent};
         size_t before = rest.length;
-        enum transfer transfer = origin_connection_send(&fetch->upstream, &rest);
+        enum transfer transfer = origin_connection_send(&fetch->connection, &rest);
         fetch->sent += before - rest.length;
         if (transfer != TRANSFER_DONE)
             return transfer;
@@ -187,7 +187,7 @@ static enum service_progress try_next(struct fetch *fetch, const struct cache_lo
     fetch_renew_deadline(fetch, call);
     while ((address = find_origin_next_address(fetch->origin)) != NULL) {
         fetch->address = address;
-        if (origin_connection_connect(&fetch->upstream, address, proxy->tls))
+        if (origin_connection_connect(&fetch->connection, address, proxy->tls))
             return stage_go_to(call, STAGE_CONNECT);
     }
     return fail_to_connect(fetch, lookup, call);
@@ -244,7 +244,7 @@ static bool reuse(struct fetch *fetch, const struct service_call *call)
         if (origin_pool_take(proxy->pool, &addresses->addresses[i], call->now.milliseconds, reloads,
                              &transport)) {
             fetch->address = &addresses->addresses[i];
-            origin_connection_reuse(&fetch->upstream, &transport);
+            origin_connection_reuse(&fetch->connection, &transport);
             return true;
         }
     return false;
@@ -268,8 +268,8 @@ enum service_progress fetch_again(struct fetch *fetch, struct service_call *call
 {
     fetch->origin->tried = 0;
     poll_pair_close(&fetch->poll_pair);
-    origin_connection_close(&fetch->upstream);
-    origin_connection_start(&fetch->upstream);
+    origin_connection_close(&fetch->connection);
+    origin_connection_start(&fetch->connection);
     return stage_go_to(call, STAGE_OPEN);
 }
 
@@ -284,7 +284,7 @@ enum service_progress fetch_whole(struct fetch *fetch, struct cache_lookup *look
 enum service_progress fetch_connect(struct fetch *fetch, const struct cache_lookup *lookup,
                                     struct service_call *call)
 {
-    enum transfer transfer = origin_connection_connected(&fetch->upstream);
+    enum transfer transfer = origin_connection_connected(&fetch->connection);
 
     if (transfer == TRANSFER_WRITE)
         return fetch_wait(fetch, call, 0, POLL_PAIR_WRITE);
@@ -323,7 +323,7 @@ enum service_progress fetch_send_head(struct fetch *fetch, struct service_call *
 static void write_interim(struct fetch *fetch, const struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
-    const struct parsed_response *response = &fetch->upstream.response;
+    const struct parsed_response *response = &fetch->connection.response;
     struct buffer *lines = &fetch->writer.lines;
 
     response_writer_start(&fetch->writer);
@@ -341,7 +341,7 @@ static enum service_progress take_interim(struct fetch *fetch, struct service_ca
     if (++fetch->interims > INTERIM_LIMIT)
         return stage_fail(call, 502,
                           "The origin does not come to an end with what it says before.");
-    if (fetch->upstream.response.status == 101)
+    if (fetch->connection.response.status == 101)
         return stage_fail(call, 502, "The origin changes to a protocol that nobody has asked for.");
     if (call->request->minor == 0 || call->context->protocol == PROTOCOL_SIMPLE ||
         call->client->kind->one_request || fetch->served != 0)
@@ -373,52 +373,52 @@ enum service_progress fetch_send_interim(struct fetch *fetch, struct cache_looku
 }
 
 /* Adds a Date to a response without one (RFC 9110, section 6.6.1). */
-static void add_date(struct origin_connection *upstream, int64_t now)
+static void add_date(struct origin_connection *connection, int64_t now)
 {
-    size_t before = upstream->lines.length;
+    size_t before = connection->lines.length;
 
-    if (fields_has(upstream->response.fields, TEXT("Date")))
+    if (fields_has(connection->response.fields, TEXT("Date")))
         return;
-    buffer_add(&upstream->lines, TEXT("Date: "));
-    date_write(&upstream->lines, now);
-    buffer_add(&upstream->lines, TEXT("\r\n"));
-    upstream->response.fields.length += upstream->lines.length - before;
+    buffer_add(&connection->lines, TEXT("Date: "));
+    date_write(&connection->lines, now);
+    buffer_add(&connection->lines, TEXT("\r\n"));
+    connection->response.fields.length += connection->lines.length - before;
 }
 
 /* Returns true if an origin has closed an idle connection at the moment at which the request was
  * sent; some say so with a 408. */
-static bool was_closed_idle(const struct origin_connection *upstream, enum transfer transfer)
+static bool was_closed_idle(const struct origin_connection *connection, enum transfer transfer)
 {
-    if (!upstream->reused)
+    if (!connection->reused)
         return false;
-    return transfer == TRANSFER_DONE ? upstream->response.status == 408 : !upstream->heard;
+    return transfer == TRANSFER_DONE ? connection->response.status == 408 : !connection->heard;
 }
 
 enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *call,
                                       enum transfer transfer)
 {
-    struct origin_connection *upstream = &fetch->upstream;
+    struct origin_connection *connection = &fetch->connection;
 
-    if (was_closed_idle(upstream, transfer)) {
+    if (was_closed_idle(connection, transfer)) {
         fetch->may_reuse = false;
         return fetch_again(fetch, call);
     }
 
     if (transfer != TRANSFER_DONE)
         return stage_fail(call, 502,
-                          upstream->problem != NULL
-                              ? upstream->problem
+                          connection->problem != NULL
+                              ? connection->problem
                               : "The origin has ended the connection without a response.");
     fetch_renew_deadline(fetch, call);
-    if (upstream->response.status < 200)
+    if (connection->response.status < 200)
         return take_interim(fetch, call);
-    add_date(upstream, call->now.seconds);
+    add_date(connection, call->now.seconds);
     return stage_go_to(call, STAGE_CHOOSE);
 }
 
 enum service_progress fetch_await_head(struct fetch *fetch, struct service_call *call)
 {
-    enum transfer transfer = origin_connection_head(&fetch->upstream, call->request->method);
+    enum transfer transfer = origin_connection_head(&fetch->connection, call->request->method);
 
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
         return fetch_wait(fetch, call, 0, fetch_events(transfer));

@@ -12,7 +12,7 @@
 /* The state of a request to an origin. A request that the cache answers has none. */
 struct fetch {
     struct origin *origin;
-    struct origin_connection upstream;
+    struct origin_connection connection;
     struct poll_pair poll_pair;    /* the client and the origin */
     const union address *address;  /* of the origin that it is connected to */
     bool may_keep;                 /* the connection may serve further requests */

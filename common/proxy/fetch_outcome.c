@@ -26,7 +26,7 @@ static enum service_progress validate(struct cache_lookup *lookup, struct fetch 
     struct buffer fields;
     enum service_progress progress;
 
-    if (!stored_fields_confirm(lookup->entry.record.fields, fetch->upstream.response.fields)) {
+    if (!stored_fields_confirm(lookup->entry.record.fields, fetch->connection.response.fields)) {
         if (!freshness_has_credentials(call->request->fields))
             cache_remove(lookup->cache, lookup->uri);
         return ask_again(lookup, fetch, call);
@@ -93,7 +93,7 @@ static enum service_progress take_rest(struct cache_store *store, struct fetch *
                                        struct service_call *call)
 {
     struct cache_lookup *lookup = store->lookup;
-    const struct parsed_response *head = &fetch->upstream.response;
+    const struct parsed_response *head = &fetch->connection.response;
 
     if (is_rest(lookup, head))
         return send_response_begin(store, fetch, call);
@@ -109,14 +109,16 @@ enum service_progress fetch_outcome_run(struct cache_store *store, struct fetch 
                                         struct service_call *call)
 {
     struct cache_lookup *lookup = store->lookup;
-    int status = fetch->upstream.response.status;
+    int status = fetch->connection.response.status;
 
     if (cache_lookup_wants_rest(lookup))
         return take_rest(store, fetch, call);
     if (lookup->validates && status == 304)
         return validate(lookup, fetch, call);
     if (status == 304 && !may_be_confirmed(call->request))
-        return stage_fail(call, 502, "The origin confirms what it was not asked about.");
+        return stage_fail(
+            call, 502,
+            "The origin sends 304 (Not Modified), but nobody asked whether it was modified.");
     if (freshness_is_error(status) && bridge(lookup, call, status))
         return SERVICE_RESPONDS;
     return send_response_begin(store, fetch, call);

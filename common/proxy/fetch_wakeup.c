@@ -95,7 +95,7 @@ void fetch_wakeup_tell(const struct cache *cache, const char *name)
     close(file);
 }
 
-bool fetch_wakeup_has_crowd(const struct cache *cache, const char *name)
+bool fetch_wakeup_is_awaited(const struct cache *cache, const char *name)
 {
     return atomic_load(&cache->shared->news[cache_shared_slot(name)]) & (LISTENING | WOKEN);
 }

@@ -18,6 +18,6 @@ int fetch_wakeup_listen(const struct cache *cache, const char *name);
 /* Tells those who wait that there is news. */
 void fetch_wakeup_tell(const struct cache *cache, const char *name);
 /* Returns true if somebody waits now, or did when there was news last. */
-bool fetch_wakeup_has_crowd(const struct cache *cache, const char *name);
+bool fetch_wakeup_is_awaited(const struct cache *cache, const char *name);
 
 #endif

@@ -20,7 +20,7 @@ static int find_authority(struct origin *origin, const struct proxy *proxy,
         *problem = "What comes behind CONNECT is for the tunnel: it cannot be a body.";
         return 400;
     } else if (request->method != METHOD_CONNECT && !rewrite_is_absolute(request)) {
-        *problem = "This is a proxy: it wants to be asked for whole addresses, such as "
+        *problem = "This is a proxy: ask it for a whole address, such as "
                    "http://127.0.0.1:8080/.";
         return 400;
     }

@@ -100,7 +100,7 @@ static enum service_progress purge(struct cache_lookup *lookup, struct service_c
     enum cache_found found;
 
     if (!transport_proven_peer(call->client, &peer) || !address_is_loopback(&peer))
-        return stage_refuse(call, 403, "Entries are removed for clients of this machine only.");
+        return stage_refuse(call, 403, "Only clients on this machine may remove entries.");
     found =
         cache_find(lookup->cache, lookup->uri, call->request->fields, &lookup->entry, lookup->name);
     cache_remove(lookup->cache, lookup->uri);

@@ -22,7 +22,7 @@ static enum transfer send_piece(struct send_request_body *body, struct fetch *fe
     enum transfer transfer = fetch_send_lines(fetch, call);
 
     while (transfer == TRANSFER_DONE && body->piece.length > 0) {
-        transfer = origin_connection_send(&fetch->upstream, &body->piece);
+        transfer = origin_connection_send(&fetch->connection, &body->piece);
         if (transfer == TRANSFER_DONE)
             fetch_renew_deadline(fetch, call);
         if (body->piece.length == 0 && body->reader.chunked) {
@@ -83,7 +83,7 @@ static enum service_progress await_client(struct send_request_body *body, struct
 static bool responds_early(struct fetch *fetch, struct service_call *call,
                            enum service_progress *progress)
 {
-    enum transfer transfer = origin_connection_head(&fetch->upstream, call->request->method);
+    enum transfer transfer = origin_connection_head(&fetch->connection, call->request->method);
 
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
         return false;

@@ -77,7 +77,7 @@ static void write_head(const struct cache_store *store, struct fetch *fetch,
                        struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
-    const struct parsed_response *response = &fetch->upstream.response;
+    const struct parsed_response *response = &fetch->connection.response;
     struct response_writer *writer = &fetch->writer;
     uint64_t length;
 
@@ -107,7 +107,7 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
     write_head(store, fetch, call);
     if (fetch->writer.lines.overflow)
         return stage_fail(call, 502, "The head of the origin's response is too long.");
-    call->response->status = fetch->upstream.response.status;
+    call->response->status = fetch->connection.response.status;
     call->client_deadline = 0;
     return stage_go_to(call, STAGE_SEND);
 }
@@ -158,7 +158,7 @@ static void send_end_at_once(struct fetch *fetch, struct text data)
 {
     struct response_writer *writer = &fetch->writer;
 
-    if (!fetch->upstream.whole || data.length > CACHE_STORE_SHORT_BYTES ||
+    if (!fetch->connection.whole || data.length > CACHE_STORE_SHORT_BYTES ||
         writer->offset + data.length != writer->file_end)
         return;
     writer->offset += data.length;
@@ -176,17 +176,17 @@ static enum transfer receive(struct cache_store *store, struct fetch *fetch,
 
     while (transfer == TRANSFER_DONE && !writer->complete && !writer->broken &&
            writer->data.length == 0 &&
-           (*moved < STEP_BYTES_LIMIT || origin_connection_holds(&fetch->upstream))) {
+           (*moved < STEP_BYTES_LIMIT || origin_connection_holds(&fetch->connection))) {
         const struct buffer room = cache_writer_room(&store->writer);
 
-        transfer = origin_connection_body(&fetch->upstream, &room, &data);
+        transfer = origin_connection_body(&fetch->connection, &room, &data);
         if (transfer == TRANSFER_DONE)
             fetch_renew_deadline(fetch, call);
         if (data.length > 0 && cache_store_add(store, fetch, call, data) && !call->client_gone &&
             !store->writer.holds)
             send_end_at_once(fetch, data);
         *moved += data.length;
-        writer->complete = fetch->upstream.whole;
+        writer->complete = fetch->connection.whole;
         if (writer->complete) {
             cache_store_finish(store, fetch, call->now, true);
             fetch_release(fetch, call);

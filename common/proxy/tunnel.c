@@ -88,10 +88,10 @@ static bool open_tunnel(struct tunnel *tunnel, struct fetch *fetch, struct servi
 static enum service_progress move(struct tunnel *tunnel, struct fetch *fetch,
                                   struct service_call *call)
 {
-    struct origin_connection *upstream = &fetch->upstream;
+    struct origin_connection *connection = &fetch->connection;
     struct flow up = {
         .from = call->client,
-        .to = &upstream->transport,
+        .to = &connection->transport,
         .space = fetch->space,
         .size = sizeof fetch->space,
         .start = &fetch->sent,
@@ -99,12 +99,12 @@ static enum service_progress move(struct tunnel *tunnel, struct fetch *fetch,
         .ended = &tunnel->client_ended,
     };
     struct flow down = {
-        .from = &upstream->transport,
+        .from = &connection->transport,
         .to = call->client,
-        .space = upstream->buffer,
-        .size = sizeof upstream->buffer,
-        .start = &upstream->start,
-        .end = &upstream->end,
+        .space = connection->buffer,
+        .size = sizeof connection->buffer,
+        .start = &connection->start,
+        .end = &connection->end,
         .ended = &tunnel->origin_ended,
     };
 

@@ -18,7 +18,7 @@
 /* Without a free descriptor or memory, the loop does not listen for this long. */
 #define REST_MILLISECONDS 100
 /* How long a search that found no connection to end stays valid. */
-#define CROWDED_MILLISECONDS (4 * SEATS_LOOK_MILLISECONDS)
+#define FULL_MILLISECONDS (4 * SEATS_LOOK_MILLISECONDS)
 /* A loop that has passed its permit on takes none for this long: it is awake, and would be faster
  * than the loop that is woken. */
 #define PASSED_MILLISECONDS 10
@@ -50,12 +50,12 @@ struct event_loop {
     bool listening;
     bool awaits_permit;
     bool stopping;
-    bool closed;           /* it will not listen again */
-    int64_t crowded_until; /* until then, clients wait and no connection can be ended */
-    int64_t yield_from;    /* when it may end connections again to make way */
-    int64_t listen_from;   /* when it may listen again, in milliseconds */
-    int64_t permit_from;   /* when it may take a permit again */
-    int64_t listen_until;  /* at a stop: until when it listens if no client comes */
+    bool closed;          /* it will not listen again */
+    int64_t full_until;   /* until then, clients wait and no connection can be ended */
+    int64_t yield_from;   /* when it may end connections again to make way */
+    int64_t listen_from;  /* when it may listen again, in milliseconds */
+    int64_t permit_from;  /* when it may take a permit again */
+    int64_t listen_until; /* at a stop: until when it listens if no client comes */
 };
 
 /* Events carry the number of a listener's socket, one of these, or the address of a client. */
@@ -185,7 +185,7 @@ static void step(struct event_loop *loop, struct client *client, bool expired)
         if (expired)
             connection_expire(connection);
         if (client->since + CONNECTION_TURN_MILLISECONDS <= loop->now.milliseconds)
-            connection_yield(connection, loop->now.milliseconds < loop->crowded_until);
+            connection_yield(connection, loop->now.milliseconds < loop->full_until);
         need = connection_step(connection);
         scoreboard_add(loop->worker->slot, &connection->tally);
     }
@@ -289,7 +289,7 @@ static bool make_way(struct event_loop *loop)
         return false;
     if (end_waiting(loop, waiting < most ? waiting : most) > 0)
         return true;
-    loop->crowded_until = loop->now.milliseconds + CROWDED_MILLISECONDS;
+    loop->full_until = loop->now.milliseconds + FULL_MILLISECONDS;
     if (server->options.workers > 1)
         wakeup_ring(server->pressure);
     return false;
@@ -304,7 +304,7 @@ static void help(struct event_loop *loop)
     if (loop->stopping || !acceptor_is_full(server))
         return;
     if (end_waiting(loop, seats_at_once((int64_t)server->limit / server->options.workers)) == 0)
-        loop->crowded_until = loop->now.milliseconds + CROWDED_MILLISECONDS;
+        loop->full_until = loop->now.milliseconds + FULL_MILLISECONDS;
 }
 
 static void rest(struct event_loop *loop, int64_t until)
@@ -342,7 +342,7 @@ static void leave_listeners(struct event_loop *loop)
     accept_one(loop);
 }
 
-/* Nor were the loops of another server woken for the clients that woke this one. */
+/* The loops of another server were not woken for the clients that woke this one. */
 static void stop_listening(struct event_loop *loop)
 {
     listen_to(loop, false);

@@ -11,7 +11,7 @@
 #define DRAIN_MILLISECONDS 100
 #define DRAIN_ROUNDS       20
 
-/* What the ring does for a client. It outlives the client until its last completion. */
+/* The operations of the ring for a client. They outlive it until the last completion. */
 struct uring_client {
     struct uring_stream stream; /* first: completions carry its address */
     struct watch *watch;        /* NULL: the client has ended */

@@ -4,7 +4,7 @@
 
 #include "common/workers/worker.h"
 
-/* What a model knows of its workers; none of it is needed. */
+/* The knowledge of a model about its workers; each may be NULL. */
 struct process_crew_calls {
     /* Returns true if a connection was passed to the worker, and not taken. */
     bool (*is_pending)(int number);

@@ -11,25 +11,25 @@
 #define HEADS 20
 
 /* Reads until something has come. */
-static enum transfer read_head(struct origin_connection *upstream)
+static enum transfer read_head(struct origin_connection *connection)
 {
     enum transfer transfer;
 
     do
-        transfer = origin_connection_head(upstream, METHOD_GET);
+        transfer = origin_connection_head(connection, METHOD_GET);
     while (transfer == TRANSFER_READ);
     return transfer;
 }
 
 /* Reads a part of a body. What is not read together with the head is read into this room. */
-static enum transfer read_body(struct origin_connection *upstream, struct text *data)
+static enum transfer read_body(struct origin_connection *connection, struct text *data)
 {
     static char space[7];
     const struct buffer room = {.data = space, .capacity = sizeof space};
     enum transfer transfer;
 
     do
-        transfer = origin_connection_body(upstream, &room, data);
+        transfer = origin_connection_body(connection, &room, data);
     while (transfer == TRANSFER_READ);
     return transfer;
 }
@@ -64,18 +64,18 @@ static void note_number(struct buffer *notes, const char *name, uint64_t number)
 }
 
 /* Reads heads until a final one; false if there is none. */
-static bool read_heads(struct origin_connection *upstream, struct buffer *notes)
+static bool read_heads(struct origin_connection *connection, struct buffer *notes)
 {
     for (int heads = 0; heads < HEADS; heads++) {
-        enum transfer transfer = read_head(upstream);
+        enum transfer transfer = read_head(connection);
         note_number(notes, "\nhead ", transfer);
         if (transfer != TRANSFER_DONE)
             return false;
-        note_number(notes, " status ", (uint64_t)upstream->response.status);
-        buffer_add(notes, upstream->response.reason);
-        buffer_add(notes, upstream->response.fields);
-        check_fields(upstream->response.fields);
-        if (upstream->response.status >= 200)
+        note_number(notes, " status ", (uint64_t)connection->response.status);
+        buffer_add(notes, connection->response.reason);
+        buffer_add(notes, connection->response.fields);
+        check_fields(connection->response.fields);
+        if (connection->response.status >= 200)
             return true;
     }
     return false;
@@ -84,27 +84,27 @@ static bool read_heads(struct origin_connection *upstream, struct buffer *notes)
 /* Reads all that the origin sends, in pieces. Returns notes of all that was read. */
 static struct text read_all(const char *bytes, size_t size, size_t piece)
 {
-    static struct origin_connection upstream;
+    static struct origin_connection connection;
     size_t room = 65536 + 8 * size;
     struct buffer notes = {.data = malloc(room), .capacity = room};
     enum transfer transfer = TRANSFER_DONE;
 
     require(notes.data != NULL, "there is memory");
     script_start(bytes, size, piece);
-    origin_connection_start(&upstream);
-    upstream.transport = (struct transport){.kind = &scripted, .socket = 0};
-    if (read_heads(&upstream, &notes)) {
+    origin_connection_start(&connection);
+    connection.transport = (struct transport){.kind = &scripted, .socket = 0};
+    if (read_heads(&connection, &notes)) {
         buffer_string(&notes, "\nbody ");
         while (transfer == TRANSFER_DONE) {
             struct text data;
-            transfer = read_body(&upstream, &data);
+            transfer = read_body(&connection, &data);
             if (transfer == TRANSFER_DONE)
                 buffer_add(&notes, data);
         }
-        note_number(&notes, upstream.whole ? "\nwhole " : "\nbroken ", transfer);
+        note_number(&notes, connection.whole ? "\nwhole " : "\nbroken ", transfer);
     }
     require(!notes.overflow, "no more is read than was sent");
-    upstream.transport.socket = -1;
+    connection.transport.socket = -1;
     return (struct text){notes.data, notes.length};
 }
 
