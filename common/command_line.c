@@ -186,6 +186,14 @@ static bool read_size(const char *text, uint64_t *size)
     return text[digits] == '\0' || (unit != NULL && text[digits + 1] == '\0');
 }
 
+static bool read_whole(const struct option_row *row, const char *value, int most, int *number)
+{
+    char wanted[60];
+
+    snprintf(wanted, sizeof wanted, "a whole number from %d to %d", row->least, most);
+    return read_count(value, row->least, most, number) || complain(row, value, wanted);
+}
+
 static bool read_number(const struct option_row *row, const char *value, void *member)
 {
     switch (row->kind) {
@@ -193,16 +201,12 @@ static bool read_number(const struct option_row *row, const char *value, void *m
         return read_seconds(value, member) ||
                complain(row, value, "a number of seconds from 0.001 to 86400");
     case OPTION_WORKERS:
-        return read_count(value, row->least, MODEL_WORKER_LIMIT, member) ||
-               complain(row, value, "a whole number from 1 to 1024");
+        return read_whole(row, value, MODEL_WORKER_LIMIT, member);
     case OPTION_SIZE:
         return read_size(value, member) ||
                complain(row, value, "a number of bytes, such as 500000, 64K, 256M or 1G");
     default:
-        return read_count(value, row->least, 1000000, member) ||
-               complain(row, value,
-                        row->least == 0 ? "a whole number from 0 to 1000000"
-                                        : "a whole number from 1 to 1000000");
+        return read_whole(row, value, 1000000, member);
     }
 }
 

@@ -194,9 +194,10 @@ static void write_connections(const struct model *model, char *text, size_t size
 {
     if (model->max_connections > 0)
         snprintf(text, size, "%d", model->max_connections);
+    else if (model_knows(model, ACCEPT_QUEUE))
+        snprintf(text, size, "one for each worker; %d with a queue", OPTION_TABLE_QUEUE);
     else
-        snprintf(text, size, "one for each worker%s",
-                 model_knows(model, ACCEPT_QUEUE) ? "; 1024 with a queue" : "");
+        snprintf(text, size, "one for each worker");
 }
 
 void option_table_default(const struct option_row *row, const struct model *model, char *text,
