@@ -406,7 +406,7 @@ each_server(sub ($model) {
         my @stay = signers_that_stay($server);
         is scalar @stay, 1, 'a signer stays with the next worker';
 
-        # One that does not respond has a place still: the worker goes on with those that all share.
+        # A signer that does not respond keeps its place. The worker goes on with those that all share.
         kill STOP => @stay;
         is curl($server, 'first', $server->url . 'small.txt')->{status}, 35, 'a handshake whose signer does not respond fails';
         is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'the next one finds another signer' for 1, 2;

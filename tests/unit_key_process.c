@@ -88,7 +88,7 @@ static void send_request(int socket, enum signer_operation operation)
     assert_int_equal(send(socket, &request, size, MSG_NOSIGNAL), size);
 }
 
-/* Asks for a signer who stays at this socket, which is closed here. */
+/* Asks for a signer that stays at this socket, which is closed here. */
 static void offer(int socket, int copies)
 {
     const struct signer_request request = request_for(SIGNER_STAY);

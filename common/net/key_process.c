@@ -41,7 +41,7 @@ struct vault {
     struct lock lock;
     uint64_t loads;
     struct vault_key keys[VAULT_KEYS];
-    _Atomic pid_t staying[CHANNELS_LIMIT]; /* signers, each of whom stays at a channel; or 0 */
+    _Atomic pid_t staying[CHANNELS_LIMIT]; /* signers, each at a channel; or 0 */
 };
 
 /* The keys that a signer has parsed, by their place in the vault. */

@@ -16,7 +16,7 @@ struct key_name {
 
 /* SIGNER_RSA and SIGNER_EC sign a digest, SIGNER_RSA_PSS a block that is padded already, and
  * SIGNER_MESSAGE (Ed25519 and Ed448) a whole message. SIGNER_LOAD reads the files again; `name` is
- * a key to keep. SIGNER_STAY asks for a signer who stays at a socket: a channel. */
+ * a key to keep. SIGNER_STAY asks for a signer that stays at a socket: a channel. */
 enum signer_operation {
     SIGNER_LOAD,
     SIGNER_STAY,
@@ -29,8 +29,8 @@ enum signer_operation {
 /* A request is a message. If it is for a signature, it may come through a channel, which takes the
  * response, too; otherwise it carries a socket for the response, or for the channel. SIGNER_LOAD is
  * answered by two messages, the report and the file of the certificate; SIGNER_STAY, by none; the
- * others, by one with the signature, which is empty on failure. A signer who cannot stay closes the
- * channel. */
+ * others, by one with the signature, which is empty on failure. A signer that cannot stay closes
+ * the channel. */
 struct signer_request {
     enum signer_operation operation;
     int type; /* of the digest, as OpenSSL numbers it */

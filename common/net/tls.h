@@ -21,8 +21,8 @@ struct tls *tls_open(const struct key_files *files, bool key_process);
  * prints why and changes nothing. To be called in the process that called tls_open(). */
 void tls_renew(struct tls *tls);
 
-/* To be called in a worker with one thread, which will begin many sessions: it has what signs for
- * it kept ready. */
+/* To be called in a worker with one thread, which will begin many sessions: if another process has
+ * the key, the worker gets a signer of its own. */
 void tls_begin_worker(struct tls *tls);
 
 /* Prepares OpenSSL, for servers and for clients; false if there is no memory. */

@@ -50,7 +50,8 @@ def _kill(pids: list[int]) -> None:
 def _kill_one(server: servers.Server) -> bool:
     """Kills a process that serves, at random."""
     serving = _serving(server)
-    _kill(random.sample(serving, min(1, len(serving))))
+    if serving:
+        _kill([random.choice(serving)])
     return bool(serving)
 
 
@@ -172,6 +173,6 @@ TRIAL = Trial(
     f"mean over rounds, may be {MOST} at most, and its 95% interval must not lie above 1. A request is lost, "
     "too, if a client sends it on a connection whose server is dead, because the kernel has not ended it yet: "
     f"*connections end after* is how long that takes, for {KEPT} connections, by the median of the rounds. The "
-    "kernel ends those of a ring (io_uring) later than others, by a work of its own.",
+    "kernel winds up a ring (io_uring) in the background, and ends its connections later than others.",
     run,
 )

@@ -99,8 +99,8 @@ def descriptors_of(pid: int) -> int:
     return _entries(f"/proc/{pid}/fd")
 
 
-def addresses_of(pid: int) -> int:
-    """Returns how many bytes of addresses a process uses; 0 if it has ended."""
+def address_space_of(pid: int) -> int:
+    """Returns how many bytes of address space a process uses; 0 if it has ended."""
     with suppress(OSError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
     return 0

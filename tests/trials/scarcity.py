@@ -138,7 +138,8 @@ def _no_descriptors(context: Context, name: str, documents: Path) -> Iterator[Ro
     server = _start(context, name, documents, *_as_root())
     held = _most_descriptors(server.pid)
     scarce = Resource(
-        held, "descriptors", lambda server: _most_descriptors(server.pid), _without_descriptors,
+        held, "descriptors", lambda server: _most_descriptors(server.pid),
+        lambda server: _limited(server, resource.RLIMIT_NOFILE, _lowest_free),
         lambda answered, _: answered == 0,
     )  # fmt: skip
     yield from _rows(context, server, "no descriptor left", scarce)
@@ -147,13 +148,6 @@ def _no_descriptors(context: Context, name: str, documents: Path) -> Iterator[Ro
 def _as_root() -> list[str]:
     """Only a process of the same user may change the limits of another one."""
     return ["--user", "root"] if os.geteuid() == 0 else []
-
-
-@contextmanager
-def _without_descriptors(server: servers.Server) -> Iterator[None]:
-    """Lets no process of the server have one more descriptor."""
-    with _limited(server, resource.RLIMIT_NOFILE, _lowest_free):
-        yield
 
 
 @contextmanager
@@ -228,25 +222,21 @@ def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 
 def _no_memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
-    """No process gets another page of addresses: what asks for memory is refused."""
+    """No process gets another page of address space: what asks for memory is refused."""
     server = _start(context, name, documents, *_as_root())
     servers.answers(server)
-    held = _most_addresses(server)
+    held = _most_address_space(server)
     scarce = Resource(
-        held, "KiB of addresses", _most_addresses, _without_memory, lambda _, most: most >= held
+        held, "KiB of address space", _most_address_space,
+        lambda server: _limited(server, resource.RLIMIT_AS, process_tree.address_space_of),
+        lambda _, most: most >= held,
     )  # fmt: skip
     yield from _rows(context, server, "no memory left", scarce)
 
 
-@contextmanager
-def _without_memory(server: servers.Server) -> Iterator[None]:
-    with _limited(server, resource.RLIMIT_AS, process_tree.addresses_of):
-        yield
-
-
-def _most_addresses(server: servers.Server) -> int:
-    """Returns how many KiB of addresses the process uses that uses most."""
-    used = (process_tree.addresses_of(pid) >> 10 for pid in process_tree.tree(server.pid))
+def _most_address_space(server: servers.Server) -> int:
+    """Returns how many KiB of address space the process uses that uses most."""
+    used = (process_tree.address_space_of(pid) >> 10 for pid in process_tree.tree(server.pid))
     return max(used, default=0)
 
 
@@ -347,7 +337,7 @@ TRIAL = Trial(
     f"as they can: descriptors ({DESCRIPTORS} a process; then no more than each process holds), "
     f"processes and threads of the user (`RLIMIT_NPROC` {PROCESSES}), memory (a control group of "
     f"{MEMORY >> 20} MiB; a model with a process for each connection also with a `--max-connections` that does "
-    f"not fit there; then no more addresses than each process uses), disk (a file system of {DISK_KIB} KiB, which is filled, for the log, and for the cache of "
+    f"not fit there; then no more address space (`RLIMIT_AS`) than each process uses), disk (a file system of {DISK_KIB} KiB, which is filled, for the log, and for the cache of "
     "the proxy). *Most in use* says how much of it a server took at most: one that takes no more "
     "connections than it has descriptors or memory for leaves some. Of the others, a row fails if "
     "nothing ran out: if a client was answered without a descriptor, if there were fewer processes, or "
