@@ -175,7 +175,7 @@ each_server(sub ($model) {
         ok until_true(sub { !listens($server->port) }), 'the new server frees the port' if $freed;
         $server->signal('TERM');
         kill CONT => $server->pid;
-        ok until_true(sub { $server->errors =~ /so this one stops/ }), 'a new server that stops hears that the old one stops';
+        ok until_true(sub { $server->errors =~ /this server stops: the one before it does not hand over/ }), 'a new server that stops hears that the old one stops';
         kill TERM => $new;
         ok until_true(sub { !-e "/proc/$new" }), 'the next signal ends it';
         $reader->close;
