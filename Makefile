@@ -24,7 +24,7 @@ CPPFLAGS = -D_GNU_SOURCE -DPROJECT_VERSION='"$(VERSION)"' -I.
 CFLAGS   = -std=c17 -O2 -g $(WARNINGS)
 
 # The builds that inject faults differ in these files alone; all other objects are those of the normal build.
-INJECTED = $(if $(CRASH),common/files/files.c) $(if $(ESCAPE),common/connection.c common/sandbox.c common/base/uring.c \
+INJECTED = $(if $(CRASH),common/files/files.c) $(if $(ESCAPE),common/connection.c common/sandbox/sandbox.c common/base/uring.c \
             common/net/key_process.c)
 SHARED   = $(if $(CRASH)$(ESCAPE),build,$(BUILD))
 
@@ -66,7 +66,7 @@ LDFLAGS += -pthread
 # new process maps whatever the page cache holds of the 64 KiB around it. A child of fork had 16
 # faults (12 or 13 where the program had just been written, and so lay in larger pieces), and now
 # has 12 or 13; after a boot a request took 0.88 times the CPU time.
-OFTEN   := $(patsubst %,common/%.c,server sandbox connection exchange seats scoreboard net/transport net/transport_plain \
+OFTEN   := $(patsubst %,common/%.c,server sandbox/sandbox connection exchange seats scoreboard net/transport net/transport_plain \
              net/address_limit http/request http/fields http/path http/response http/conditional http/date http/mime_type \
              files/files base/text base/open_beneath base/clock base/clone_child net/listener acceptor services signals \
              workers/process_crew)

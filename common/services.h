@@ -6,7 +6,7 @@
 #include "common/base/identity.h"
 #include "common/net/listener.h"
 #include "common/options.h"
-#include "common/sandbox.h"
+#include "common/sandbox/sandbox.h"
 
 #include <stddef.h>
 

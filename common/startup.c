@@ -14,7 +14,7 @@
 #include "common/net/transport_datagram.h"
 #include "common/net/transport_plain.h"
 #include "common/net/transport_tls.h"
-#include "common/sandbox.h"
+#include "common/sandbox/sandbox.h"
 #include "common/signals.h"
 #include "common/trace_file.h"
 #include "common/upgrade.h"

@@ -1,12 +1,12 @@
 /* Reads the command line into the options, by the table of options. */
-#include "common/command_line.h"
+#include "common/command_line/command_line.h"
 
+#include "common/command_line/describe.h"
+#include "common/command_line/help.h"
+#include "common/command_line/option_table.h"
 #include "common/connection_room.h"
-#include "common/describe.h"
-#include "common/help.h"
 #include "common/net/address.h"
 #include "common/net/listener_open.h"
-#include "common/option_table.h"
 #include "common/services.h"
 
 #include <err.h>

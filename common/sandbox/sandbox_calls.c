@@ -1,5 +1,5 @@
 /* The lists of system calls that a server needs: for all, for each service, for each model. */
-#include "common/sandbox_calls.h"
+#include "common/sandbox/sandbox_calls.h"
 
 #include <errno.h>
 #include <fcntl.h>

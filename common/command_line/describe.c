@@ -1,9 +1,9 @@
 /* Prints what a server is as JSON, so that tests, studies and the manual can ask instead of guess.
  */
-#include "common/describe.h"
+#include "common/command_line/describe.h"
 
 #include "common/base/uring.h"
-#include "common/option_table.h"
+#include "common/command_line/option_table.h"
 #include "common/services.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define COMMON_SANDBOX_CALLS_H
 
 #include "common/base/syscall_filter.h"
-#include "common/sandbox_rights.h"
+#include "common/sandbox/sandbox_rights.h"
 
 /* Fills in the filter of the process that accepts, and of all that it makes. */
 void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *filter);

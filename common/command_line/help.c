@@ -1,7 +1,7 @@
 /* Prints the help text: what the server is, its options, and examples. */
-#include "common/help.h"
+#include "common/command_line/help.h"
 
-#include "common/option_table.h"
+#include "common/command_line/option_table.h"
 
 #include <stdio.h>
 #include <string.h>

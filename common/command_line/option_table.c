@@ -1,5 +1,5 @@
 /* The table of options, and the texts of those that depend on the model. */
-#include "common/option_table.h"
+#include "common/command_line/option_table.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Restricts the process: its files and ports by Landlock, its system calls by a filter. */
-#include "common/sandbox.h"
+#include "common/sandbox/sandbox.h"
 
-#include "common/sandbox_calls.h"
+#include "common/sandbox/sandbox_calls.h"
 
 #include <err.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef COMMON_SANDBOX_H
 #define COMMON_SANDBOX_H
 
-#include "common/sandbox_rights.h"
+#include "common/sandbox/sandbox_rights.h"
 
 /* Takes all rights from this process and its future children but those of the sandbox. Open
  * descriptors are not affected. If the kernel cannot do that, it prints a warning. */
