@@ -360,7 +360,7 @@ def measure(bench: Bench, machines: Machines, *words: object) -> subprocess.Comp
 
 # A client that waits is not busy, whatever else the machine does.
 WAITING = ("--service", "work", "--files", "sleep", "--amount", 50_000, "--load", "witness",
-           "--concurrency", 6, "--requests", 180, "--repetitions", 1)  # fmt: skip
+           "--concurrency", 6, "--requests", 180, "--duration", 600, "--repetitions", 1)  # fmt: skip
 
 
 def test_a_load_from_three_hosts(bench: Bench, machines: Machines) -> None:
@@ -422,7 +422,7 @@ def test_an_interruption_ends_the_clients(
 ) -> None:
     folder = bench.folder / f"interrupted-{number.name}"
     words = ("--output", folder, "--servers", "thread", *WAITING, "--requests", 60_000,
-             "--duration", 600, "--load-hosts", ",".join(HOSTS), "--server-host", HUB)  # fmt: skip
+             "--load-hosts", ",".join(HOSTS), "--server-host", HUB)  # fmt: skip
     process = bench.spawn(measuring(bench, machines, *words))
     assert until(
         lambda: all("witness" in machines.at_work(host) for host in HOSTS)
