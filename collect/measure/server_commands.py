@@ -464,12 +464,15 @@ http {{
 def _lighttpd(setting: Setting, folder: Path, port: int, _model: str) -> list[str]:
     user = _user()
     limit = setting.request_timeout
+    uploads = folder / "uploads"
+    uploads.mkdir(exist_ok=True)
+    uploads.chmod(0o1777)  # it belongs to who starts the server, who is not the one that serves
     text = f"""server.document-root = "{setting.documents}"
 server.bind = "127.0.0.1"
 server.port = {port}
 server.listen-backlog = {BACKLOG}
 server.pid-file = "{folder}/lighttpd.pid"
-server.upload-dirs = ( "{folder}" )
+server.upload-dirs = ( "{uploads}" )
 server.max-worker = {setting.workers if setting.workers > 1 else 0}
 server.max-keep-alive-idle = {setting.idle_timeout or IDLE_SECONDS}
 {f"server.max-read-idle = {limit}" if limit else ""}

@@ -120,6 +120,7 @@ def _share(counts: Counts) -> float:
 
 def _rows(context: Context, name: str, seen: Seen, yardstick: Seen | None) -> Iterator[Row]:
     case = context.case(name, f"{KILLS_A_SECOND} kills a second", seen.killed)
+    yield from case.premise("no process was killed", seen.killed > 0)
     yield case.fact("requests answered", seen.total(lambda counts: counts.answered))
     yield case.fact("lost", seen.total(lambda counts: counts.lost))
     shares = [_share(counts) for counts in seen.rounds]

@@ -19,9 +19,10 @@ DOWNLOAD = 8 << 20
 DOWNLOAD_SECONDS = 2.0
 
 
-def _stop_under_load(context: Context, name: str, documents: Path) -> tuple[int, int, int]:
-    """Stops a server that works for 32 clients. Returns how many requests were answered, and how
-    many were lost whose connections began before and after the signal."""
+def _stop_under_load(context: Context, name: str, documents: Path) -> tuple[int, int, int, int]:
+    """Stops a server that works for 32 clients. Returns how many requests were answered, how many
+    were lost whose connections began before and after the signal, and how many were late or got
+    another response."""
     options = ["--stop-timeout", f"{patience(STOP_SECONDS):.0f}"]
     server = servers.start(context, name, documents, *options)
     load = Load(Plan(server.port))
@@ -32,17 +33,18 @@ def _stop_under_load(context: Context, name: str, documents: Path) -> tuple[int,
     counts = load.end()
     server.end()
     before = sum(began < signalled for began in counts.losses)
-    return counts.answered, before, counts.lost - before
+    return counts.answered, before, counts.lost - before, counts.late + counts.wrong
 
 
 def _under_load(context: Context, name: str, documents: Path) -> Iterator[Row]:
     times = 2 if context.quick else 10
     stops = [_stop_under_load(context, name, documents) for _ in range(times)]
-    answered, before, after = (sum(column) for column in zip(*stops, strict=True))
+    answered, before, after, wrong = (sum(column) for column in zip(*stops, strict=True))
     case = context.case(name, "stops under load", times)
     yield case.fact("requests answered", answered)
     yield case.judge("lost that began before the signal", before, 0)
     yield case.judge("lost that began after it", after, 0)
+    yield case.judge("late or wrong", wrong, 0)
 
 
 def _is_taken(port: int) -> bool:

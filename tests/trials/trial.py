@@ -128,8 +128,12 @@ def has_option(model: str, name: str) -> bool:
     return any(option["name"] == name for option in describe(model)["options"])
 
 
+def default_of(model: str, setting: str) -> int:
+    return int(describe(model)["defaults"][setting] or 0)
+
+
 def default_connections(model: str) -> int:
-    return int(describe(model)["defaults"]["max_connections"] or 0)
+    return default_of(model, "max_connections")
 
 
 def serves_one(model: str) -> bool:
