@@ -206,7 +206,7 @@ def _turn(clients: list[Client], sockets: dict[int, Client], poll: select.epoll)
             client.handle(poll)
 
 
-def _run(plan: Plan, pipe: Connection, answered: ctypes.c_int64) -> None:
+def _run(plan: Plan, pipe: Connection, so_far: ctypes.Array[ctypes.c_int64]) -> None:
     """The process of the clients: works until the pipe has a word, and sends what was counted."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -220,7 +220,7 @@ def _run(plan: Plan, pipe: Connection, answered: ctypes.c_int64) -> None:
         if now - asked >= 0.02:
             asked = now
         _turn(clients, sockets, poll)
-        answered.value = counts.answered
+        so_far[:] = [counts.answered, counts.wrong]
         counts.still = max(counts.still, time.monotonic() - now)
         now = time.monotonic()
     counts.unserved = sum(not one.served for one in clients)
@@ -238,8 +238,8 @@ class Load:
         context = multiprocessing.get_context("fork")
         # It is no word on the pipe: a pipe that nobody reads is full after some seconds, and stops
         # the clients.
-        self._answered = context.RawValue(ctypes.c_int64)
-        self.process = context.Process(target=_run, args=(plan, other, self._answered), daemon=True)
+        self._so_far = context.RawArray(ctypes.c_int64, 2)
+        self.process = context.Process(target=_run, args=(plan, other, self._so_far), daemon=True)
         self.process.start()
         other.close()
 
@@ -254,7 +254,12 @@ class Load:
 
     def progress(self) -> int:
         """Returns how many requests were answered so far."""
-        return self._answered.value
+        return self._so_far[0]
+
+    def so_far(self) -> Counts:
+        """Returns how many requests were answered so far, and how many got another response."""
+        answered, wrong = self._so_far
+        return Counts(answered=answered, wrong=wrong)
 
     def end(self) -> Counts:
         self.pipe.send("end")

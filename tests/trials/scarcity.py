@@ -21,6 +21,8 @@ from trials.trial import Context, Row, Trial, describe, has_option, makes_proces
 DESCRIPTORS = 40
 PROCESSES = 20
 USERS = itertools.count()
+# Peers that make nothing for a client.
+EVENT_LOOPS = ("nginx", "lighttpd")
 MEMORY = 4 << 20
 DISK_KIB = 512
 CLIENTS = 200
@@ -31,6 +33,8 @@ LOCK_FILES = 64
 # A file cache keeps the documents open that were asked for.
 DOCUMENTS = 2
 PEERS_SPARE = 64
+# A folder, and how many documents it has.
+MANY, LISTED = "many", 2000
 
 
 @dataclass(frozen=True)
@@ -40,41 +44,51 @@ class Resource:
     size     how much there is
     used     how much of it the server uses now
     squeeze  takes all that the server has not, until the clients have left
-    ran_out  finds out whether the server wanted more than there was, from the number of requests
-             that were answered, and from the most that was in use; a server may take care not to
+    ran_out  finds out whether the server wanted more than there was, from what the clients saw so
+             far, and from the most that was in use; a server may take care not to
+    path     the document that those ask for who ask as fast as they can
+    crowd    how many clients hold connections
     """
 
     size: int
     unit: str
     used: Callable[[servers.Server], int]
     squeeze: Callable[[servers.Server], AbstractContextManager[None]] = lambda _: nullcontext()
-    ran_out: Callable[[int, int], bool] = lambda answered, most: True
+    ran_out: Callable[[Counts, int], bool] = lambda seen, most: True
+    path: str = "/small.txt"
+    crowd: int = CLIENTS
 
 
 def _start(
     context: Context, name: str, documents: Path, *options: str,
     through: list[str] | None = None, user: int | None = None,
 ) -> servers.Server:  # fmt: skip
-    """Starts a server. One of ours waits only a second for idle clients: the trial takes less."""
+    """Starts a server. One of ours waits only a second for idle clients: the trial takes less. The
+    log of a peer goes to its folder: another user may not open ours."""
     if name not in servers.RECIPES:
         options = ("--idle-timeout", "1", *options)
-    return servers.start(context, name, documents, *options, through=through, user=user)
+    return servers.start(
+        context, name, documents, *options, through=through, user=user,
+        change=lambda text: text.replace("ErrorLog /dev/stderr", "ErrorLog errors"),
+    )  # fmt: skip
 
 
 def _press(context: Context, server: servers.Server, scarce: Resource) -> tuple[Counts, int]:
     """Uses up what there is: many clients that hold connections, and others that ask. Returns what
     these saw, and how much was in use at most."""
-    crowd = Crowd("idle", CLIENTS, server.port, "/small.txt", "--again", "--patience", "1")
-    load = Load(Plan(server.port, fresh=8, kept=8, patience=30))
+    idle = ("/small.txt", "--again", "--patience", "1")
+    crowd = Crowd("idle", scarce.crowd, server.port, *idle) if scarce.crowd else None
+    load = Load(Plan(server.port, fresh=8, kept=8, path=scarce.path, patience=30))
     begin, most = time.monotonic(), 0
     least = 0.5 if context.quick else 2
     while (passed := time.monotonic() - begin) < least or (
-        passed < PATIENCE and not scarce.ran_out(load.progress(), most)
+        passed < PATIENCE and not scarce.ran_out(load.so_far(), most)
     ):
         most = max(most, scarce.used(server))
         time.sleep(0.05)
     seen = load.end()
-    crowd.end()
+    if crowd:
+        crowd.end()
     return seen, most
 
 
@@ -87,7 +101,7 @@ def _rows(
     before = process_tree.held(server.pid)
     with scarce.squeeze(server):
         seen, most = _press(context, server, scarce)
-        ran_out = scarce.ran_out(seen.answered, most)
+        ran_out = scarce.ran_out(seen, most)
     # All connections that the clients left have an end: at the latest when they time out.
     rested = process_tree.wait_until(
         lambda: not server.runs() or _is_at_rest(server, before, kept), 60, 0.2
@@ -140,7 +154,7 @@ def _no_descriptors(context: Context, name: str, documents: Path) -> Iterator[Ro
     scarce = Resource(
         held, "descriptors", lambda server: _most_descriptors(server.pid),
         lambda server: _limited(server, resource.RLIMIT_NOFILE, _lowest_free),
-        lambda answered, _: answered == 0,
+        lambda seen, _: seen.answered == 0,
     )  # fmt: skip
     yield from _rows(context, server, "no descriptor left", scarce)
 
@@ -191,7 +205,7 @@ def _processes(context: Context, name: str, documents: Path) -> Iterator[Row]:
     if os.geteuid() != 0:
         yield skipped(name, case, "only root can change the user")
         return
-    if name not in servers.RECIPES and not _makes_for_each(name):
+    if name in EVENT_LOOPS or (name not in servers.RECIPES and not _makes_for_each(name)):
         yield skipped(name, case, "it makes none for its clients")
         return
     through = ["prlimit", f"--nproc={PROCESSES}:{PROCESSES}"]
@@ -222,14 +236,15 @@ def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 
 def _no_memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
-    """No process gets another page of address space: what asks for memory is refused."""
-    server = _start(context, name, documents, *_as_root())
+    """No process gets another page of address space: what asks for memory is refused. A listing of
+    many documents does, and a thread."""
+    server = _start(context, name, documents, "--list", *_as_root())
     servers.answers(server)
     held = _most_address_space(server)
     scarce = Resource(
         held, "KiB of address space", _most_address_space,
         lambda server: _limited(server, resource.RLIMIT_AS, process_tree.address_space_of),
-        lambda _, most: most >= held,
+        lambda seen, _: seen.wrong > 0 or seen.answered == 0, path=f"/{MANY}/", crowd=0,
     )  # fmt: skip
     yield from _rows(context, server, "no memory left", scarce)
 
@@ -312,8 +327,16 @@ def _full_cache(context: Context, name: str, documents: Path, folder: Path) -> I
     origin.end()
 
 
+def _make_many(folder: Path) -> None:
+    """A folder whose listing takes more memory than a process has at hand."""
+    folder.mkdir()
+    for number in range(LISTED):
+        (folder / f"{number:060}").touch()
+
+
 def run(context: Context) -> Iterator[Row]:
     documents = make_documents(context.folder())
+    _make_many(documents / MANY)
     for name in [*context.models, *context.peers]:
         for resources in (_descriptors, _processes, _memory, _disk):
             try:
@@ -338,10 +361,11 @@ TRIAL = Trial(
     f"processes and threads of the user (`RLIMIT_NPROC` {PROCESSES}), memory (a control group of "
     f"{MEMORY >> 20} MiB; a model with a process for each connection also with a `--max-connections` that does "
     f"not fit there; then no more address space (`RLIMIT_AS`) than each process uses), disk (a file system of {DISK_KIB} KiB, which is filled, for the log, and for the cache of "
-    "the proxy). *Most in use* says how much of it a server took at most: one that takes no more "
+    f"the proxy). Where address space is scarce, the 16 ask for a listing of {LISTED:,} documents, and nobody else holds "
+    "a connection. *Most in use* says how much of it a server took at most: one that takes no more "
     "connections than it has descriptors or memory for leaves some. Of the others, a row fails if "
-    "nothing ran out: if a client was answered without a descriptor, if there were fewer processes, or "
-    "if the disk was not full.",
+    "nothing ran out: if a client was answered without a descriptor, if there were fewer processes, if "
+    "all listings were answered, or if the disk was not full.",
     "The server must not end, must serve 20 requests of 20 when the clients have left, must hold no "
     f"more processes than before, and at most {DOCUMENTS} more descriptors, of its file cache (a proxy: "
     f"{LOCK_FILES} more for each process, of its locks), and must stop when it is told to.",

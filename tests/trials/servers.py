@@ -175,7 +175,7 @@ def _wait(server: Server) -> None:
         time.sleep(0.01)
     said = " ".join(server.errors().split()[-40:])
     server.end(signal.SIGKILL)
-    raise Problem(f"{server.name} does not start: {said}")
+    raise Problem(f"{server.name} does not start" + (f": {said}" if said else ""))
 
 
 def wait_for_signal(server: Server) -> None:
