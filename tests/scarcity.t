@@ -106,6 +106,30 @@ each_server(sub ($model) {
         waitpid $tracer, 0 if $tracer;
     }
 
+    # Two workers listen, since requests that block were too many for one. A client wakes one of them, which cannot accept it,
+    # and soon after gives up listening, since there is no work: the other worker was not woken.
+    if ($can_trace && describe()->{workers_per_processor}) {
+        my $server  = start_server(root => $root, options => [qw(--no-sandbox --workers 2 --service work)]);
+        my @workers = map { $_->[0] } grep { $_->[0] != $server->pid } serving_processes($server->pid);
+        my $served  = 0;
+        for (1 .. 10) {
+            my @clients = map { $server->connect } 1 .. 4;
+            for (1 .. 4) {
+                $_->send(request(GET => '/block/15000')) for @clients;
+                $_->response                             for @clients;
+            }
+            $_->close for @clients;
+            my $tracer = inject('accept4:error=EMFILE:when=1', \@workers) // last;
+            my $client = $server->connect;
+            $client->send(request(GET => '/cpu/1', Connection => 'close'));
+            $served += ($client->response->{status} // 0) == 200;
+            kill INT => $tracer;
+            waitpid $tracer, 0;
+        }
+        is $served, 10, 'a client that a worker cannot accept is served soon after';
+        $server->stop(warnings => qr/./);
+    }
+
     # A limit of processes counts all processes of a user, also those that have ended and nobody has waited for. So the user must
     # run nothing else, and each server has a user of its own.
     if ($> != 0) {

@@ -314,32 +314,38 @@ static void rest(struct event_loop *loop, int64_t until)
 }
 
 /* Accepts one connection. A second accept would mostly find none and cost more than the next event;
- * and with several workers the connection may be for another one. */
-static bool accept_one(struct event_loop *loop)
+ * and with several workers the connection may be for another one. Returns 0, or an error. */
+static int accept_one(struct event_loop *loop)
 {
     int socket = worker_try(loop->worker);
+    int error = socket < 0 ? errno : 0;
 
     if (socket >= 0) {
         begin_client(loop, socket);
         loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
-    } else if (errno == ESHUTDOWN) {
+    } else if (error == ESHUTDOWN) {
         listen_to(loop, false);
         loop->closed = true;
-    } else if (errno == EBUSY) {
+    } else if (error == EBUSY) {
         if (!make_way(loop))
             rest(loop, 0);
-    } else if (errno != EAGAIN) {
+    } else if (error != EAGAIN) {
         rest(loop, loop->now.milliseconds + REST_MILLISECONDS);
     }
-    return socket >= 0;
+    return error;
 }
 
 /* A client wakes one of the loops that wait. So this loop accepts the client that may have woken
- * it: the others were not woken for it, and may be waiting by now. */
+ * it: the others were not woken for it, and may be waiting by now. If it cannot, it adds a permit:
+ * who begins to listen finds the clients that came before. */
 static void leave_listeners(struct event_loop *loop)
 {
+    int error;
+
     listen_to(loop, false);
-    accept_one(loop);
+    error = accept_one(loop);
+    if (error != 0 && error != EAGAIN && error != ESHUTDOWN)
+        listen_permits_add(&loop->permits);
 }
 
 /* The loops of another server were not woken for the clients that woke this one. */
@@ -347,19 +353,20 @@ static void stop_listening(struct event_loop *loop)
 {
     listen_to(loop, false);
     loop->closed = true;
-    while (worker_is_relieved(loop->worker) && accept_one(loop))
+    while (worker_is_relieved(loop->worker) && accept_one(loop) == 0)
         ;
 }
 
+/* A loop that rests keeps its permit until it listens again: a client that it could not accept
+ * waits for it alone. */
 static void review_permits(struct event_loop *loop)
 {
     if (!loop->permits.permitted && !loop->closed && loop->now.milliseconds >= loop->permit_from)
         await_permit(loop, true);
-    if (!loop->permits.permitted || loop->stopping ||
+    if (!loop->permits.permitted || !loop->listening || loop->stopping ||
         listen_permits_review(&loop->permits, loop->persistent, loop->now.milliseconds))
         return;
-    if (loop->listening)
-        leave_listeners(loop);
+    leave_listeners(loop);
     loop->permit_from = loop->now.milliseconds + PASSED_MILLISECONDS;
 }
 

@@ -152,8 +152,10 @@ static int64_t busy_percent(struct listen_permits *permits, int64_t now)
 }
 
 /* A permit is counted after it is there, and is given up after it is not counted any more. */
-static void add_permit(struct server *server)
+void listen_permits_add(const struct listen_permits *permits)
 {
+    struct server *server = permits->worker->server;
+
     if (wakeup_ring(server->permits))
         atomic_fetch_add(&server->board->permits, 1);
 }
@@ -180,7 +182,7 @@ static void review_load(struct listen_permits *permits, int64_t now)
     if (busy >= 0 && blocked > busy)
         busy = blocked;
     if (busy >= BUSY_PERCENT && count < server->parts.slot_count)
-        add_permit(permits->worker->server);
+        listen_permits_add(permits);
     else if (busy >= 0 && busy < IDLE_PERCENT && count > 1)
         give_up(permits, count);
 }

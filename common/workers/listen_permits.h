@@ -37,6 +37,9 @@ int listen_permits_descriptor(const struct listen_permits *permits);
 /* Takes a free permit; false if another loop was faster. */
 bool listen_permits_take(struct listen_permits *permits);
 
+/* Makes a permit that is free. Where there are more than needed, an idle loop gives its own up. */
+void listen_permits_add(const struct listen_permits *permits);
+
 /* Called before and after each wait of a loop. */
 void listen_permits_waits(struct listen_permits *permits);
 void listen_permits_works(struct listen_permits *permits);
