@@ -73,6 +73,18 @@ static long signal_by_owner(const char *argument)
     return fcntl(STDIN_FILENO, F_SETOWN, process(argument));
 }
 
+/* Asks a process to give its seat up, as the accepting process may. */
+static long call_for_seat(const char *argument)
+{
+    return syscall(SYS_tkill, process(argument), SIGURG);
+}
+
+/* Tells the server that there is news of an upgrade, as the kernel may. */
+static long signal_news(const char *argument)
+{
+    return syscall(SYS_tgkill, process(argument), process(argument), SIGIO);
+}
+
 static long trace(const char *argument)
 {
     return ptrace(PTRACE_SEIZE, process(argument), NULL, NULL);
@@ -681,6 +693,8 @@ static const struct {
     {"signal-queued", queue_signal},
     {"signal-by-descriptor", signal_by_descriptor},
     {"signal-by-owner", signal_by_owner},
+    {"call-for-seat", call_for_seat},
+    {"signal-news", signal_news},
     {"trace", trace},
     {"read-memory", read_memory},
     {"write-memory", write_memory},

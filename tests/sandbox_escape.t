@@ -182,8 +182,10 @@ sub ask_over_tls ($server, @targets) {
 
 # A worker with TLS asks other processes for signatures, and so may do more. All attempts are requests of one connection.
 sub refuses_all_with_tls ($server) {
+    my ($signer) = map { $_->[0] } grep { $_->[2] eq 'key_process' } group_processes($server->pid);
     my @attempts = (
-        (map { [$_, $server->pid] } grep { $_ ne 'signal-by-owner' } @on_processes), @plain, (map { [$_, "$outside/file"] } @on_files),
+        (map { [$_, $server->pid] } grep { $_ ne 'signal-by-owner' } @on_processes), @plain,
+        (map { [$_, $signer] } @on_processes), ['read', "/proc/$signer/mem"], (map { [$_, "$outside/file"] } @on_files),
         ['create', "$outside/new"], ['mkdir', "$outside/made"], ['read', '/etc/passwd'], ['read', "$keys/key"],
         (map { ["udp-$_", $datagram->sockport] } qw(send connect)), (map { ["tcp-$_", $port] } qw(connect fast-open message multipath)),
         (map { ['call', $calls{$_}] } grep { $_ ne 'io_uring_enter' || !has_ring() } sort keys %calls),
@@ -262,6 +264,24 @@ each_server(sub ($model) {
         ok until_true(sub { !grep { $_->[0] == $worker } group_processes($server->pid) }), 'the worker ends';
         is $server->get('/small.txt')->{status}, 200, 'the worker that replaces it has clients';
         $server->stop(warnings => qr/escape|worker/);
+    }
+
+    # What a child that serves one connection inherits of the process that accepts: two signals, which end nobody.
+    if (!$model->{single} && (describe()->{makes} // '') eq 'processes') {
+        $server = starts($model, forgiving => 1);
+        my $other = $server->connect;
+        $other->ask(request(GET => '/small.txt'));
+        my @attempts = (['call-for-seat', victim($server)], ['call-for-seat', $server->pid], ['signal-news', $server->pid]);
+        if (describe()->{workers_per_processor}) {
+            refuses($server, 'a worker', @$_) for @attempts, ['signal-news', victim($server)];
+        } else {
+            is attempt($server, @$_), 'done', "a child may $_->[0]" for @attempts;
+            refuses($server, 'a child', 'signal-news', victim($server));
+        }
+        is $other->ask(request(GET => '/small.txt'))->{status}, 200, 'the other connection goes on';
+        is $server->get('/small.txt')->{status}, 200, 'the server goes on';
+        $other->close;
+        $server->stop(warnings => qr/escape/);
     }
 
     # A worker that writes nonsense to the memory that all processes share may end the server, or keep it from serving;
