@@ -59,6 +59,7 @@ my @cases = (
     ['/none/../file.txt',             "file\n"],
     ['/sub//deep///file.txt',         "deep\n"],
     ['/sub/./deep/./file.txt',        "deep\n"],
+    ['/sub//' . './' x 3993 . 'file.txt', "sub\n"],    # 8,000 octets
     ['/%66ile.txt',                   "file\n"],
     ['/%66%69%6c%65.%74xt',           "file\n"],
     ['/sub/%2e%2e/file.txt',          "file\n"],
