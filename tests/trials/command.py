@@ -22,6 +22,7 @@ from collect.measure.server_commands import Need
 from collect.project import StudyError
 from trials import (
     crash,
+    faults,
     hostile,
     kill,
     memory,
@@ -43,7 +44,7 @@ from trials.trust_table import Kept, read_rows, write_rows
 
 TRIALS: list[Trial] = [
     stop.TRIAL, upgrade.TRIAL, crash.TRIAL, kill.TRIAL, slow.TRIAL, symlinks.TRIAL, overload.TRIAL,
-    scarcity.TRIAL, memory.TRIAL, soak.TRIAL, protection.TRIAL, hostile.TRIAL,
+    scarcity.TRIAL, memory.TRIAL, soak.TRIAL, protection.TRIAL, hostile.TRIAL, faults.TRIAL,
 ]  # fmt: skip
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PEERS = ("nginx", "lighttpd", "apache")
@@ -65,7 +66,8 @@ def _options(words: list[str], text: str) -> argparse.Namespace:
         "--page", action="store_true", help="only make the page again, of the table"
     )
     options = parser.parse_args(words)
-    options.only = _listed(parser, options.only, names, "trial")
+    whole = [trial.name for trial in TRIALS if trial.whole]
+    options.only = _listed(parser, options.only, names, "trial") if options.only else whole
     options.servers = _listed(parser, options.servers, models, "server")
     peers = "" if options.quick and options.peers is None else options.peers
     options.folder = Path(options.output or PROJECT / "results")

@@ -4,50 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 
-from trials.trial import PROJECT, Context, Row, Trial, skipped
+from trials.programs import findings, last_line, run_program
+from trials.trial import Context, Row, Trial, skipped
 
-PATIENCE_SECONDS = 900
 FUZZ_SECONDS = 10
-
-
-def _run(*command: str) -> tuple[int, str, float]:
-    """Runs a program in the folder of the project: its status, what it printed, and the seconds."""
-    begin = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", process_group=0,
-    )  # fmt: skip
-    try:
-        text = process.communicate(timeout=PATIENCE_SECONDS)[0]
-    except subprocess.TimeoutExpired:
-        return 124, f"not done after {PATIENCE_SECONDS} s", time.monotonic() - begin
-    return process.returncode, text, time.monotonic() - begin
-
-
-def _last(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:160] if lines else "nothing printed"
-
-
-def _program(context: Context, server: str, name: str, case: str, *options: str) -> Iterator[Row]:
-    """One of the programs; its status says whether something was found."""
-    status, text, seconds = _run(f"tests/{name}", *options)
-    context.say(f"   tests/{name}: {seconds:.0f} s")
-    if status == 77:
-        yield skipped(server, case, _last(text))
-        return
-    tried = context.case(server, case)
-    yield tried.judge("findings", int(status != 0), 0)
-    yield tried.fact("it says", _last(text))
 
 
 def _escapes(context: Context, name: str) -> Iterator[Row]:
     """What a worker attempts that somebody else has taken over."""
-    status, text, seconds = _run(
+    status, text, seconds = run_program(
         "tests/run", "--pass", "normal", "--server", name, "tests/sandbox_escape.t"
     )
     context.say(f"   tests/sandbox_escape.t: {seconds:.0f} s")
@@ -64,20 +31,20 @@ def _fuzz(context: Context) -> Iterator[Row]:
             "all", case, "not in the short form" if context.quick else "there is no clang-14"
         )
         return
-    status, text, _ = _run("make", "--no-print-directory", "fuzz", f"TIME={FUZZ_SECONDS}")
+    status, text, _ = run_program("make", "--no-print-directory", "fuzz", f"TIME={FUZZ_SECONDS}")
     counts = [int(count) for count in re.findall(r"^\w+: (\d+) executions in", text, re.M)]
     failed = status != 0 or not counts
     tried = context.case("all", case)
     yield tried.fact("fuzzers", len(counts))
     yield tried.fact("executions", sum(counts))
     yield tried.judge("findings", int(failed), 0)
-    yield tried.fact("it says", _last(text) if failed else "nothing was found")
+    yield tried.fact("it says", last_line(text) if failed else "nothing was found")
 
 
 def run(context: Context) -> Iterator[Row]:
     for name in context.models:
         options = ["--quick", "--server", name]
-        yield from _program(context, name, "inject", "failing system calls", *options)
+        yield from findings(context, name, "inject", "failing system calls", *options)
     for name in context.models:
         yield from _escapes(context, name)
     # All models read requests by the same code.
@@ -85,7 +52,7 @@ def run(context: Context) -> Iterator[Row]:
     options = ["--server", name, "--peers", ",".join(context.peers) or "none"]
     if context.quick or not context.peers:
         options.append("--quick")
-    yield from _program(context, name, "differential", "mutated requests", *options)
+    yield from findings(context, name, "differential", "mutated requests", *options)
     yield from _fuzz(context)
 
 
@@ -94,7 +61,7 @@ TRIAL = Trial(
     "Hostile input and injected faults",
     f"`tests/inject --quick`: each system call on the path of a request fails once. "
     f"`tests/sandbox_escape.t`: a worker that was taken over attempts what the sandbox forbids. "
-    f"`tests/differential`: mutated requests to our servers, and to the peers. `make fuzz`: "
+    f"`tests/differential`: mutated requests to our servers, and to the peers; `tests/differential.tsv` has each known difference, and its reason. `make fuzz`: "
     f"{FUZZ_SECONDS} s for each fuzzer.",
     "What the programs find: a crash, a hang, a leak, a wrong response, an action that is not refused, a difference "
     "that is not explained.",

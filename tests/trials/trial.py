@@ -111,6 +111,7 @@ class Trial:
     needs: dict[str, str] = field(default_factory=dict)
     peers: str = ""
     again: str = ""  # options that the published figures were made with
+    whole: bool = True  # false: it is too long for a run of all trials, and is run by its name
 
 
 @cache
