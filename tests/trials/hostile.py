@@ -61,7 +61,8 @@ TRIAL = Trial(
     "Hostile input and injected faults",
     f"`tests/inject --quick`: each system call on the path of a request fails once. "
     f"`tests/sandbox_escape.t`: a worker that was taken over attempts what the sandbox forbids. "
-    f"`tests/differential`: mutated requests to our servers, and to the peers; `tests/differential.tsv` has each known difference, and its reason. `make fuzz`: "
+    f"`tests/differential`: mutated requests to our servers, and to the peers; `tests/differential.tsv` has "
+    f"each known difference, and its reason. `make fuzz`: "
     f"{FUZZ_SECONDS} s for each fuzzer.",
     "What the programs find: a crash, a hang, a leak, a wrong response, an action that is not refused, a difference "
     "that is not explained.",
