@@ -85,6 +85,19 @@ each_way_to_accept(sub ($model) {
     }
     $server->stop(warnings => qr/signal 9|template has died/);
 
+    # The kernel has no memory for a message to the template, once: the client waits, and the template stays.
+    $server = start_server(options => ['--no-sandbox']);
+    $tracer = command_exists('strace') && !sanitized() ? inject('sendmsg:error=ENOBUFS:when=1', [$server->pid]) : undef;
+    if ($tracer) {
+        is $server->get('/small.txt')->{status}, 200, 'a message that the kernel refuses once: the client is served' for 1, 2;
+        is scalar(() = templates($server)), 1, 'and the template stays';
+        kill INT => $tracer;
+        waitpid $tracer, 0;
+    } else {
+        skip_case('a message that the kernel refuses: without strace, or with a sanitizer');
+    }
+    $server->stop(warnings => qr/cannot make|connections wait/);
+
     # The server dies: nobody is left.
     $server = start_server();
     $client = $server->connect;

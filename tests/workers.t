@@ -201,6 +201,19 @@ each_way_to_accept(sub ($model) {
         $server->stop;
         waitpid $tracer, 0 if $tracer;
 
+        # The kernel refuses a worker the message, once.
+        $server = start_server(root => $root, options => [qw(--workers 1 --no-sandbox)]);
+        my @before = workers($server);
+        $tracer = command_exists('strace') && !sanitized() ? inject('recvmsg:error=ENOMEM:when=1', \@before) : undef;
+        if ($tracer) {
+            is $server->get('/small.txt')->{status}, 200, '--accept pass: a worker that fails to take a connection tries again' for 1, 2;
+            is_deeply [workers($server)], \@before, '--accept pass: and goes on';
+        } else {
+            skip_case('a call that fails: without strace, or with a sanitizer');
+        }
+        $server->stop;
+        waitpid $tracer, 0 if $tracer;
+
         # A client has been passed to a worker whose replacement is due later than the signal.
         $server = start_server(root => $root, options => ['--workers', 1, '--stop-timeout', 3600]);
         until_true(sub { kill KILL => workers($server); $server->errors =~ /the next try is in [1-9][.\d]* s/ });

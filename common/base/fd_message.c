@@ -94,8 +94,12 @@ bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
     do
         length = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
     while (length < 0 && errno == EINTR);
-    if (length < 0 || (length == 0 && header.msg_controllen == 0))
+    if (length < 0)
         return false;
+    if (length == 0 && header.msg_controllen == 0) {
+        errno = 0;
+        return false;
+    }
     for (struct cmsghdr *part = CMSG_FIRSTHDR(&header); part != NULL;
          part = CMSG_NXTHDR(&header, part))
         take(message, part);

@@ -23,7 +23,8 @@ bool fd_message_send_at_once(int socket, const void *data, size_t size, const in
                              int count);
 
 /* Receives a message of up to `limit` bytes, and says how many it has. False at the end of all
- * messages. A message without bytes is not the end if it has descriptors or its sender. */
+ * messages, with errno 0, and on failure. A message without bytes is not the end if it has
+ * descriptors or its sender. */
 bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
                         struct fd_message *message);
 

@@ -3,8 +3,13 @@
 
 #include "common/base/fd_message.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* After a failure of the kernel, such as to find memory, it is asked again so much later. */
+#define FAILURE_MILLISECONDS 100
 
 bool fd_passing_open(struct fd_passing *fd_passing)
 {
@@ -32,9 +37,12 @@ int fd_passing_take(struct fd_passing *fd_passing)
     size_t size;
     char nothing;
 
-    if (!fd_message_receive(fd_passing->taker, &nothing, 1, &size, &message) || message.count == 0)
-        return -1;
-    return message.descriptors[0];
+    while (!fd_message_receive(fd_passing->taker, &nothing, 1, &size, &message)) {
+        if (errno == 0)
+            return -1;
+        poll(NULL, 0, FAILURE_MILLISECONDS);
+    }
+    return message.count > 0 ? message.descriptors[0] : -1;
 }
 
 bool fd_passing_pending(const struct fd_passing *fd_passing)

@@ -13,7 +13,7 @@ struct fd_passing {
 bool fd_passing_open(struct fd_passing *fd_passing);
 /* Passes a descriptor, and closes it in this process. On failure it stays open. */
 bool fd_passing_give(struct fd_passing *fd_passing, int descriptor);
-/* Waits for the next descriptor; -1 after the last one. */
+/* Waits for the next descriptor; -1 after the last one, and if this process has no room for it. */
 int fd_passing_take(struct fd_passing *fd_passing);
 /* Returns true if a descriptor was given and not taken yet. */
 bool fd_passing_pending(const struct fd_passing *fd_passing);

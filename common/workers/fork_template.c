@@ -140,6 +140,11 @@ void fork_template_open(struct fork_template *template, struct server *server,
     server_ready(server);
 }
 
+static bool is_death(int error)
+{
+    return error == EPIPE || error == ECONNRESET || error == ENOTCONN;
+}
+
 /* Returns the child's id, or the negative error; 0 if the template has died without making the
  * child. If it died after that, the kernel has noted the id. */
 static pid_t ask(const struct fork_template *template, const struct server *server, int socket)
@@ -149,7 +154,7 @@ static pid_t ask(const struct fork_template *template, const struct server *serv
 
     atomic_store(&server->board->template_child, 0);
     if (!fd_message_send(template->socket, &task, sizeof task, &socket, 1))
-        return 0;
+        return is_death(errno) ? 0 : -errno;
     child = hear(template, 0);
     return child != 0 ? child : atomic_load(&server->board->template_child);
 }
