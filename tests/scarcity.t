@@ -108,7 +108,7 @@ each_server(sub ($model) {
 
     # Two workers listen, since requests that block were too many for one. A client wakes one of them, which cannot accept it,
     # and soon after gives up listening, since there is no work: the other worker was not woken.
-    if ($can_trace && describe()->{workers_per_processor}) {
+    if ($can_trace && grep { $_ eq 'few' } @{ describe()->{accept} }) {
         my $server  = start_server(root => $root, options => [qw(--no-sandbox --workers 2 --service work)]);
         my @workers = map { $_->[0] } grep { $_->[0] != $server->pid } serving_processes($server->pid);
         my $served  = 0;
