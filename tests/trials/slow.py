@@ -42,7 +42,7 @@ def _promises(name: str) -> bool:
 
 def _full(name: str) -> int:
     """Returns how many connections mean that a server of ours has hardly a place left."""
-    return default_connections(name) * 9 // 10 or CONNECTIONS
+    return default_connections(name) * 9 // 10
 
 
 def _pace(name: str, kind: str, count: int) -> float:
