@@ -111,7 +111,7 @@ each_server(sub ($model) {
     if ($can_trace && grep { $_ eq 'few' } @{ describe()->{accept} }) {
         my $server  = start_server(root => $root, options => [qw(--no-sandbox --workers 2 --service work)]);
         my @workers = map { $_->[0] } grep { $_->[0] != $server->pid } serving_processes($server->pid);
-        my $served  = 0;
+        my ($served, $cannot) = (0, 0);
         for (1 .. 10) {
             my @clients = map { $server->connect } 1 .. 4;
             for (1 .. 4) {
@@ -119,14 +119,16 @@ each_server(sub ($model) {
                 $_->response                             for @clients;
             }
             $_->close for @clients;
-            my $tracer = inject('accept4:error=EMFILE:when=1', \@workers) // last;
+            my $tracer = inject('accept4:error=EMFILE:when=1', \@workers);
+            last if $cannot = !$tracer;
             my $client = $server->connect;
             $client->send(request(GET => '/cpu/1', Connection => 'close'));
             $served += ($client->response->{status} // 0) == 200;
             kill INT => $tracer;
             waitpid $tracer, 0;
         }
-        is $served, 10, 'a client that a worker cannot accept is served soon after';
+        is $served, 10, 'a client that a worker cannot accept is served soon after' if !$cannot;
+        skip_case('a client that a worker cannot accept: strace cannot be used here') if $cannot;
         $server->stop(warnings => qr/./);
     }
 

@@ -67,7 +67,7 @@ def _options(words: list[str], text: str) -> argparse.Namespace:
     )
     options = parser.parse_args(words)
     whole = [trial.name for trial in TRIALS if trial.whole]
-    options.only = _listed(parser, options.only, names, "trial") if options.only else whole
+    options.only = whole if options.only is None else _listed(parser, options.only, names, "trial")
     options.servers = _listed(parser, options.servers, models, "server")
     peers = "" if options.quick and options.peers is None else options.peers
     options.folder = Path(options.output or PROJECT / "results")

@@ -55,7 +55,7 @@ TRIAL = Trial(
     "faults",
     "Failing system calls",
     "Each system call on the path of a request fails once, in turn, in each process and thread of the "
-    "server, with each error that its manual names: its first calls, and up to the sixth.",
+    "server, with each error that its manual names: the first six calls of each kind.",
     "The client must get the right response, an error response or a closed connection; the server must "
     "live, hold as many descriptors and processes as before, serve the next requests, and stop in order.",
     run,

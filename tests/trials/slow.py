@@ -46,8 +46,8 @@ def _full(name: str) -> int:
 
 
 def _pace(name: str, kind: str, count: int) -> float:
-    """Returns after how many seconds the next probe is due. Of ours that promise something, the
-    probes outlast the request timeout: then all slow clients are cut off, and connect again."""
+    """Returns after how many seconds the next probe is due. Where a server of ours promises something,
+    the probes outlast its request timeout: all slow clients are cut off, and connect again."""
     if name in servers.RECIPES or not _promises(name):
         return PACE
     cut_off = kind in ("slow headers", "slow body") and count == CLIENTS[0]

@@ -25,8 +25,8 @@ SPARE_DESCRIPTORS = 12
 SLOW = 4
 # A request is late after so many seconds.
 LATE = 30
-# So many of the sessions that a client wants to resume are resumed, and so many datagrams lost.
-MOST_RESUME, DATAGRAMS_LOST = 0.9, 0.1
+# The least share of the sessions that are resumed, and the largest of the datagrams that are lost.
+LEAST_RESUMED, MOST_LOST = 0.9, 0.1
 
 
 @dataclass
@@ -72,7 +72,8 @@ class Told:
 
     @property
     def failed(self) -> int:
-        return self.lost + self.wrong + (self.longest > patience(LATE)) + (self.answered == 0)
+        """How many failed, but for those that were lost."""
+        return self.wrong + (self.longest > patience(LATE)) + (self.answered == 0)
 
 
 class Witness:
@@ -99,10 +100,10 @@ class Witness:
 def _failed(by_new: Told, by_resumed: Told, by_udp: Told) -> int:
     """Returns how many requests of the witnesses failed. A datagram may be lost, and is asked for
     again; not more than one of ten."""
-    not_resumed = by_resumed.resumed < by_resumed.answered * MOST_RESUME - 1  # the first is new
-    too_many = by_udp.lost > by_udp.answered * DATAGRAMS_LOST
-    failed = by_new.failed + by_resumed.failed + not_resumed
-    return failed + by_udp.failed - by_udp.lost + too_many
+    not_resumed = by_resumed.resumed < by_resumed.answered * LEAST_RESUMED - 1  # the first is new
+    too_many_lost = by_udp.lost > by_udp.answered * MOST_LOST
+    failed = by_new.failed + by_resumed.failed + by_udp.failed
+    return failed + by_new.lost + by_resumed.lost + not_resumed + too_many_lost
 
 
 def _mixed(
